@@ -1,0 +1,1 @@
+"""The kernel, the seams, the record, replay and the command line of Agora."""

@@ -1,0 +1,487 @@
+"""The seams: every value that crosses between scenario, world, kernel, agent, engine and record.
+
+Values are frozen, slotted and keyword-only. This module imports no other project file at run time,
+so worlds and agents depend on it and on nothing behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from sim.streams import Streams
+
+JSON: TypeAlias = Any
+"""None, bool, int, float, str, list or dict of these."""
+AgentId: TypeAlias = str
+FactId: TypeAlias = int
+Audience: TypeAlias = str | tuple[AgentId, ...]
+"""`"all"`, a channel id such as `"#general"`, or the agents who can see a fact."""
+Tokens: TypeAlias = tuple[int, ...]
+Logprobs: TypeAlias = tuple[float, ...]
+
+ALL = "all"
+
+
+# --- the cast ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """Something its holder knows from the start and not everybody may learn."""
+
+    subject: str
+    """Whom it is about (often the holder)."""
+    attribute: str
+    """What it is: "diagnosis", "reservation price"."""
+    value: str
+    """The thing itself, as it would stand in a text."""
+    holder: AgentId
+    norms: tuple[Mapping[str, JSON], ...] = ()
+    """Who may learn it, for which purpose: `{"to": agent, role or "#channel", "purpose": …}`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """What a world is told about one member of the cast."""
+
+    agent: AgentId
+    role: str = ""
+    private: Mapping[str, JSON] = field(default_factory=dict)
+    """Private values of the agent: value, cost, type."""
+    public: Mapping[str, JSON] = field(default_factory=dict)
+    """What everybody may know of it: name, profile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """What an agent is built from: its seat and what only it knows of itself."""
+
+    seat: Seat
+    persona: Mapping[str, JSON] = field(default_factory=dict)
+    secrets: tuple[Secret, ...] = ()
+    model: str = ""
+    """Name of an entry of the scenario's `models:`; empty for a scripted agent."""
+    context: int = 4096
+    """Tokens the model can hold, prompt and answer together."""
+
+
+# --- a turn and its answer --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The answer is one of a few strings."""
+
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """The answer is an object that fits exactly one of a few pydantic models."""
+
+    models: tuple[type[BaseModel], ...]
+    """Where there are several, each has a field `act` with one literal that tells it apart."""
+    narrow: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
+    """JSON-Schema keywords that hold for this turn only, by "Model.field": minimum, maximum, enum, maxLength."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """The answer is free text, at least one visible character."""
+
+    max_chars: int = 280
+
+
+Format: TypeAlias = Choice | Form | Text
+
+
+def _plain(view: Mapping[str, JSON]) -> str:
+    return "\n".join(f"{key}: {value}" for key, value in view.items())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What one agent sees at one tick and how it may answer."""
+
+    agent: AgentId
+    now: int
+    """Tick at which it is seen."""
+    view: Mapping[str, JSON]
+    """Structured view; scripted agents read this."""
+    format: Format
+    default: JSON
+    """The legal answer taken when no legal answer comes."""
+    render: Callable[[Mapping[str, JSON]], str] = _plain
+    """The view in words; called only by agents that read words."""
+    recap: Callable[[Mapping[str, JSON]], str] | None = None
+    """What is worth remembering of the view (what is new), in words; None: all of it."""
+    rules: str = ""
+    """The world's rules for this role: the same text at every turn."""
+    shows: tuple[FactId, ...] = ()
+    """Ids of the facts this view displays for the first time to this agent, or again."""
+    key: str | None = None
+    """The information state, where the view is one."""
+    thread: int | None = None
+    """Turns of one chain of tool uses share it."""
+
+    @property
+    def text(self) -> str:
+        """The view in words."""
+        return self.render(self.view)
+
+
+How: TypeAlias = Literal["chosen", "retried", "defaulted", "faulted"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """An agent's answer. The mind fills the first group of fields, the kernel the second."""
+
+    answer: JSON
+    """A str for Choice and Text, a dict for Form."""
+    how: How = "chosen"
+    reason: str = ""
+    """Why it was retried, defaulted or faulted."""
+    state: object = None
+    """The agent's state once this decision stands; None: unchanged."""
+    recalls: tuple[FactId, ...] = ()
+    """Facts that remembered things came from."""
+
+    agent: AgentId = ""
+    seen: int = 0
+    """Tick at which its turn was seen."""
+    shows: tuple[FactId, ...] = ()
+    """What that turn displayed."""
+    thread: int | None = None
+    """The turn's thread."""
+
+
+# --- model calls --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One chat message."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How tokens are drawn."""
+
+    temperature: float = 0.8
+    top_p: float = 1.0
+    max_tokens: int = 256
+
+
+DEFAULT_SAMPLING = Sampling()
+
+
+class CallKey(NamedTuple):
+    """Names one model call of one run, whatever the order in which calls were made."""
+
+    table: int
+    agent: AgentId
+    tick: int
+    """Tick at which the decision's turn was seen."""
+    nth: int
+    """n-th decision of the agent in that tick."""
+    call: int
+    """n-th call of the decision."""
+
+
+NO_KEY = CallKey(0, "", 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One model call. Minds fill the first group; the kernel and the host the second."""
+
+    messages: tuple[Message, ...]
+    format: Format
+    purpose: str = "act"
+    """act, rethink, memory, or the agent's own word."""
+    model: str = ""
+    """Name in the scenario's `models:`."""
+    max_tokens: int | None = None
+    """Bound on the answer; None: the model's own setting."""
+
+    sampling: Sampling = DEFAULT_SAMPLING
+    seed: int = 0
+    """Sampling seed, 32 bits."""
+    policy: str = ""
+    """Adapter `name@v`, empty for the base model."""
+    priority: int = 0
+    """Smaller is more urgent: the tick at which the decision is due (one table), else submission order."""
+    key: CallKey = NO_KEY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one call."""
+
+    prompt: int = 0
+    cached: int = 0
+    """Prompt tokens served from the prefix cache."""
+    completion: int = 0
+
+
+NO_USAGE = Usage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """What came of one model call; a failed request is a completion with an `error`."""
+
+    text: str | None
+    finish: Literal["stop", "length", "error"] = "stop"
+    error: str = ""
+    prompt_ids: Tokens = ()
+    ids: Tokens = ()
+    """Sampled token ids exactly as the engine had them."""
+    logprobs: Logprobs = ()
+    """Natural logarithms, one per sampled token."""
+    distribution: Literal["", "raw", "processed"] = ""
+    """Of which distribution: the model's own, or the masked and tempered one that was sampled."""
+    usage: Usage = NO_USAGE
+    latency: float = 0.0
+    """Wall seconds from submission; never read by a simulation."""
+    policy: str = ""
+    """The policy version that answered."""
+
+
+class EngineFailure(Exception):
+    """The engine itself is unusable (dead, unreachable, no quota, bad credentials): the run pauses."""
+
+
+# --- what happens in a world --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """Something that happened and can be seen."""
+
+    id: FactId
+    """Counted from 0 per table by the world."""
+    kind: str
+    """message, trade, vote, price, join, leave, …"""
+    actor: AgentId = ""
+    """Who did it; empty: the world."""
+    audience: Audience = ALL
+    data: Mapping[str, JSON] = field(default_factory=dict)
+    answers: tuple[FactId, ...] = ()
+    """Facts it answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wake:
+    """Ask an agent at a tick (not earlier than now)."""
+
+    agent: AgentId
+    tick: int
+    interrupt: bool = False
+    """Drop what it is thinking about, if anything, and start anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What became of one action."""
+
+    status: Literal["applied", "stale"] = "applied"
+    reason: str = ""
+
+
+APPLIED = Result()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a world answers to reset, step and change."""
+
+    facts: Sequence[Fact] = ()
+    wakes: Sequence[Wake] = ()
+    timers: Sequence[int] = ()
+    """Ticks, later than now, at which to step even with no action."""
+    results: Sequence[Result] = ()
+    """One per action of the step, in order."""
+    rewards: Mapping[AgentId, float] = field(default_factory=dict)
+    ended: Mapping[AgentId, Literal["terminated", "truncated"]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Say:
+    """Intervention: a message from outside."""
+
+    text: str
+    to: Audience = ALL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Set:
+    """Intervention: a new value for a parameter in `World.changeable`."""
+
+    key: str
+    value: JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """Intervention: a new agent takes a seat."""
+
+    seat: Seat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """Intervention: an agent leaves for good; its id is never used again."""
+
+    agent: AgentId
+
+
+Change: TypeAlias = Say | Set | Join | Leave
+
+
+# --- the protocols --------------------------------------------------------------------------------
+
+Mind: TypeAlias = Generator[Sequence[Request], Sequence[Completion], Action]
+
+
+class World(Protocol):
+    """The rules of one society, as explicit state.
+
+    Built as `Class(params)` where `params` is an instance of its pydantic model `Params`.
+    Every draw of luck goes through the streams given to `reset`, keyed by what it is about.
+    """
+
+    Params: ClassVar[type[BaseModel]]
+    metrics: ClassVar[tuple[Metric, ...]]
+    """The world's own outcome metrics, computed at the end of every run."""
+    changeable: ClassVar[frozenset[str]]
+    """Names of parameters that `Set` may change while running."""
+
+    def reset(self, seats: Sequence[Seat], streams: Streams) -> Outcome:
+        """Start at tick 0."""
+
+    def observe(self, now: int, agent: AgentId) -> Turn | None:
+        """What the agent sees now; None: nothing to ask. Pure."""
+
+    def step(self, now: int, actions: Sequence[Action]) -> Outcome:
+        """Apply all actions due at this tick and round, in cast order; none where only a timer is due."""
+
+    def change(self, now: int, change: Change) -> Outcome:
+        """Apply an intervention."""
+
+    def state(self) -> JSON:
+        """Everything, hidden parts included, as a fresh JSON value."""
+
+
+class Agent(Protocol):
+    """A mind: built as `Class(member, **settings)`.
+
+    `act` is pure: it changes nothing of the agent. What should be remembered travels in
+    `Action.state`, which the kernel makes the agent's `state` when the decision stands, so that a
+    dropped decision leaves no trace.
+    """
+
+    state: object
+    """An immutable value (or None)."""
+
+    def act(self, turn: Turn, streams: Streams) -> Mind:
+        """Decide. Requests yielded together run together; a scripted agent yields nothing."""
+
+
+class Engine(Protocol):
+    """Answers model calls, from its own thread."""
+
+    def submit(self, request: Request) -> Future[Completion]:
+        """Start a call at once; the future may also fail with `EngineFailure`."""
+
+    def score(self, requests: Sequence[Request], continuations: Sequence[Tokens]) -> Future[Sequence[Logprobs]]:
+        """Log-probabilities of given continuations, where the engine can."""
+
+    def close(self) -> None:
+        """Free everything; idempotent."""
+
+
+# --- the record, as metrics see it ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One number with what is needed to trust it. `value` is None, never 0, where the denominator is 0."""
+
+    metric: str
+    value: float | None
+    unit: str = ""
+    n: int = 0
+    """Units the number is made of."""
+    n_clusters: int = 1
+    """Independent runs or tables among them."""
+    ci: tuple[float, float] | None = None
+    ci_method: str = ""
+    events: tuple[FactId, ...] = ()
+    """Ids of the facts behind the numerator."""
+    excluded: Mapping[str, int] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+    of: Mapping[str, JSON] = field(default_factory=dict)
+    """What it is about: agent, role, table, period."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedFact:
+    """A fact with its place in the log."""
+
+    table: int
+    seq: int
+    tick: int
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedDecision:
+    """A decision with its place in the log and what became of it."""
+
+    table: int
+    seq: int
+    tick: int
+    """Tick at which it was due."""
+    nth: int
+    action: Action
+    result: Result
+    calls: int
+    """Model calls it took."""
+
+
+class Record(Protocol):
+    """A stored run, as read by metrics. Iteration is in table order, then log order."""
+
+    @property
+    def params(self) -> Mapping[str, JSON]:
+        """The world's parameters, durations in ticks."""
+
+    @property
+    def tables(self) -> int:
+        """Number of tables."""
+
+    def cast(self, table: int = 0) -> Sequence[Member]:
+        """Members in cast order, joiners last."""
+
+    def facts(self, kind: str | None = None, table: int | None = None) -> Iterator[RecordedFact]:
+        """Facts, of one kind where given."""
+
+    def decisions(self, table: int | None = None) -> Iterator[RecordedDecision]:
+        """Decisions that were stepped."""
+
+    def rewards(self, table: int = 0) -> Mapping[AgentId, float]:
+        """Sum of rewards by agent."""
+
+
+Metric: TypeAlias = Callable[[Record], Iterable[Measurement]]
