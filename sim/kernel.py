@@ -1,0 +1,544 @@
+"""The kernel: one table's discrete events.
+
+Time is an integer count of ticks, and SimPy's `env.now` is the only clock. An agent wakes, its turn is
+observed, its mind starts, and its decision is due a think time later; the kernel goes on with other
+events meanwhile and needs the mind only when time reaches the due tick. There is one SimPy event per
+occupied tick and round, not one per agent.
+
+The kernel never waits: it says whether its next event is `ready`, and the host decides when to
+`advance` it. Nothing here reads the wall clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from math import inf, isfinite
+from operator import attrgetter
+from typing import Any
+
+import simpy
+
+from sim.answers import illegal
+from sim.blobs import encode_ids
+from sim.log import Log, change_json, seat_json
+from sim.quantities import Distribution
+from sim.streams import Streams
+from sim.types import (
+    Action,
+    Agent,
+    AgentId,
+    Change,
+    Completion,
+    How,
+    Join,
+    Leave,
+    Member,
+    Outcome,
+    Request,
+    Turn,
+    World,
+)
+
+MAX_ROUNDS = 1_000
+"""Most rounds of one tick; where there are more, zero-think agents are waking each other for ever."""
+MAX_INTERRUPTS = 3
+"""Decisions of one agent dropped in a row before one stands."""
+
+_in_cast_order = attrgetter("place")
+_by_cast_order = attrgetter("player.place")
+
+_MISFITS = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
+"""What taking an outcome raises where the world gave something else than its type says."""
+
+
+class WorldError(Exception):
+    """The world or an agent's setting broke a rule of the seams, or the world raised."""
+
+
+class Unaskable(Exception):
+    """A mind asks for a call that cannot be made: its own fault."""
+
+
+class Player:
+    """One member of the cast in play."""
+
+    __slots__ = ("again", "agent", "decision", "id", "interrupts", "live", "member", "place", "think", "wakes")
+
+    def __init__(self, member: Member, agent: Agent, think: Distribution) -> None:
+        self.member = member
+        self.agent = agent
+        self.think = think
+        self.id: AgentId = member.seat.agent
+        self.place = 0
+        self.live = True
+        self.decision: Decision | None = None
+        self.again = False
+        """A wake came while thinking."""
+        self.interrupts = 0
+        """Decisions dropped since the last one that stood."""
+        self.wakes = (-1, 0)
+        """Last tick of a decision and how many were started in it."""
+
+
+class Decision:
+    """One decision in progress: a turn, its mind and the calls it waits for."""
+
+    __slots__ = (
+        "action",
+        "answered",
+        "calls",
+        "digest",
+        "dropped",
+        "due",
+        "mind",
+        "missing",
+        "nth",
+        "player",
+        "requests",
+        "seen",
+        "slot",
+        "streams",
+        "table",
+        "turn",
+    )  # fmt: skip
+
+    def __init__(self, table: Table, player: Player, turn: Turn, seen: int, nth: int, due: int) -> None:
+        self.table = table
+        self.player = player
+        self.turn = turn
+        self.seen = seen
+        self.nth = nth
+        self.due = due
+        self.streams = table.minds.sub("mind", player.id, seen, nth)
+        self.slot: Slot
+        self.mind: Any = None
+        self.requests: Sequence[Request] = ()
+        self.answered: list[Completion | None] = []
+        self.missing = 0
+        self.calls = 0
+        """Calls made so far."""
+        self.digest: bytes | None = None
+        """Chained digest of the requests."""
+        self.action: Action | None = None
+        self.dropped = False
+
+
+class Slot:
+    """What happens in one round of one tick."""
+
+    __slots__ = ("changes", "due", "missing", "timer", "wakes")
+
+    def __init__(self) -> None:
+        self.changes: list[tuple[Change, Player | None]] = []
+        self.due: list[Decision] = []
+        self.wakes: dict[AgentId, bool] = {}
+        """Whom to ask, and whether that interrupts."""
+        self.timer = False
+        self.missing = 0
+        """Due decisions whose minds have not finished."""
+
+
+class Table:
+    """One world with its cast, clock and log.
+
+    `submit(decision, requests)` starts model calls and later calls `deliver` on the same thread; or raises
+    `Unaskable` and has started none.
+    `pump()` lets the host deliver what has arrived; it is called between wakes. `branches` are the forks that the
+    run went through: tick and replicate number, oldest first.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        players: Sequence[Player],
+        *,
+        streams: Streams,
+        log: Log,
+        submit: Callable[[Decision, Sequence[Request]], None],
+        pump: Callable[[], None] = lambda: None,
+        until: int | None = None,
+        stops: Sequence[tuple[str, int]] = (),
+        interventions: Sequence[tuple[int, Change, Player | None]] = (),
+        branches: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        self.world = world
+        self.env = simpy.Environment()
+        self.log = log
+        self.index = log.table
+        self.until = inf if until is None else until
+        self.round = 0
+        self.finished = False
+        self.alive = 0
+        self._expected = 0
+        """Agents who are to join."""
+        self.counts: Counter[str] = Counter()
+        """Decisions by how, stale ones, faults by kind."""
+        self.minds = streams.apart()
+        self._streams = streams
+        self._players: dict[AgentId, Player] = {}
+        self._order: list[Player] = []
+        self._slots: dict[int, Slot] = {}
+        self._submit = submit
+        self._pump = pump
+        self._stops = {kind: number for kind, number in stops if kind != "decision"}
+        self._most_decisions = dict(stops).get("decision", inf)
+        self._stopped = False
+        """Whether a stop rule is met."""
+        self._branches = list(branches)
+        for player in players:
+            self._seat(player)
+        for tick, change, joiner in interventions:
+            if slot := self._slot(tick):
+                slot.changes.append((change, joiner))
+                self._expected += joiner is not None
+
+    # --- the host's side ---------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Reset the world at tick 0."""
+        seats = [player.member.seat for player in self._order]
+        self.log.event(0, 0, "start", "", [seat_json(seat) for seat in seats])
+        outcome = self._call("reset", self.world.reset, seats, self._streams)
+        try:
+            self._absorb(0, outcome, None)
+        except _MISFITS as error:
+            raise self._misfit(error) from error
+        if not self._slots:
+            self._finish()
+
+    @property
+    def now(self) -> int:
+        """The current tick."""
+        return int(self.env.now)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the next event can happen: all minds due in it have finished."""
+        return not self._slots[int(self.env.peek())].missing
+
+    def advance(self) -> None:
+        """Let the next event happen."""
+        try:
+            self.env.step()
+        except _MISFITS as error:
+            raise self._misfit(error) from error
+
+    def deliver(self, decision: Decision, index: int, completion: Completion) -> None:
+        """One call of a decision has been answered."""
+        decision.answered[index] = completion
+        decision.missing -= 1
+        if decision.missing == 0 and not decision.dropped:
+            self._think(decision, decision.answered)
+
+    def close(self) -> None:
+        """Drop all minds."""
+        for player in self._order:
+            self._drop(player)
+
+    # --- one event -----------------------------------------------------------------------------
+
+    def _slot(self, tick: int) -> Slot | None:
+        """The slot at a tick, made and put on SimPy's agenda on first use; None past the end."""
+        slot = self._slots.get(tick)
+        if slot is None and tick <= self.until:
+            if not isinstance(tick, int):
+                raise TypeError(f"a tick is a whole number, not {tick!r}")
+            slot = self._slots[tick] = Slot()
+            event = simpy.Timeout(self.env, tick - self.env.now)
+            event.callbacks.append(self._event)
+        return slot
+
+    def _event(self, _event: simpy.Event) -> None:
+        """Changes in file order, one step with all due actions, then all wakes against one state."""
+        now = int(self.env.now)
+        slot = self._slots.pop(now)
+        self._count_round(now, slot)
+        while self._branches and now >= self._branches[0][0]:
+            self._streams.replicate(self._branches.pop(0)[1])
+            self.minds = self._streams.apart()
+        for change, player in slot.changes:
+            self._change(now, slot, change, player)
+        due = [decision for decision in slot.due if not decision.dropped]
+        slot.due = []  # a decision knows its slot: without the cycle, reference counts free both
+        if len(due) > 1:
+            due.sort(key=_by_cast_order)
+        if due or slot.timer:
+            self._step(now, slot, due)
+        if self._stopped or not (self.alive or self._expected):
+            self._finish()
+            return
+        awake = [self._players[agent] for agent in slot.wakes]
+        if len(awake) > 1:
+            awake.sort(key=_in_cast_order)
+        for player in awake:
+            self._wake(now, player, slot.wakes[player.id])
+            self._pump()
+        self.log.mark(now, self.round)
+        if not self._slots:
+            self._finish()
+
+    def _count_round(self, now: int, slot: Slot) -> None:
+        self.round = self.round + 1 if self._tick == now else 0
+        self._tick = now
+        if self.round >= MAX_ROUNDS:
+            agents = sorted({d.player.id for d in slot.due} | set(slot.wakes))
+            raise WorldError(
+                f"table {self.index}, tick {now}: more than {MAX_ROUNDS} rounds in one tick; "
+                f"agents that think for 0 ticks keep waking each other: {', '.join(agents[:10])}"
+            )
+
+    _tick = -1
+
+    def _change(self, now: int, slot: Slot, change: Change, player: Player | None) -> None:
+        """Apply an intervention; one on an agent that is gone is recorded and does nothing."""
+        data = change_json(change)
+        if isinstance(change, Leave):
+            leaver = self._players.get(change.agent)
+            if leaver is None or not leaver.live:
+                self.log.event(now, self.round, "change", "", {**data, "skipped": "not in play"})
+                return
+            self._retire(leaver)
+        self.log.event(now, self.round, "change", "", data)
+        if isinstance(change, Join) and player is not None:
+            self._expected -= 1
+            self._seat(player)
+        outcome = self._call("change", self.world.change, now, change)
+        self._absorb(now, outcome, slot)
+
+    def _step(self, now: int, slot: Slot, due: list[Decision]) -> None:
+        """One step of the world with all due actions."""
+        actions = []
+        for decision in due:
+            action = decision.action
+            assert action is not None
+            actions.append(action)
+        outcome = self._call("step", self.world.step, now, actions)
+        if len(outcome.results) != len(actions):
+            raise WorldError(
+                f"table {self.index}, tick {now}: step got {len(actions)} actions "
+                f"and gave {len(outcome.results)} results"
+            )
+        counts = self.counts
+        for decision, action, result in zip(due, actions, outcome.results, strict=True):
+            player = decision.player
+            player.decision = None
+            player.interrupts = 0
+            if action.state is not None:  # the decision stands: now the agent remembers
+                player.agent.state = action.state
+            if player.again:
+                player.again = False
+                slot.wakes.setdefault(player.id, False)
+            counts[action.how] += 1
+            counts[result.status] += 1
+            self.log.decision(now, self.round, decision, result)
+        counts["decisions"] += len(due)
+        if counts["decisions"] >= self._most_decisions:
+            self._stopped = True
+        self._absorb(now, outcome, slot)
+
+    def _absorb(self, now: int, outcome: Outcome, slot: Slot | None) -> None:
+        """Record what happened and put what follows on the agenda; wakes for now join `slot`."""
+        for fact in outcome.facts:
+            self.log.fact(now, self.round, fact)
+            if fact.kind in self._stops:
+                self.counts["fact " + fact.kind] += 1
+                if self.counts["fact " + fact.kind] >= self._stops[fact.kind]:
+                    self._stopped = True
+        if outcome.rewards:
+            if not all(map(isfinite, outcome.rewards.values())):
+                raise ValueError(f"a reward is no finite number: {dict(outcome.rewards)}")
+            self.log.event(now, self.round, "rewards", "", outcome.rewards)
+        for agent, how in outcome.ended.items():
+            self.log.event(now, self.round, "ended", agent, how)
+            if agent not in self._players:
+                raise self._stranger(agent)
+            self._retire(self._players[agent])
+        for tick in outcome.timers:
+            if tick <= now:
+                raise WorldError(f"table {self.index}, tick {now}: a timer for tick {tick}, which is not later")
+            if later := self._slot(tick):
+                later.timer = True
+        for wake in outcome.wakes:
+            if wake.tick < now:
+                raise WorldError(
+                    f"table {self.index}, tick {now}: a wake of {wake.agent} at tick {wake.tick}, in the past"
+                )
+            if wake.agent not in self._players:
+                raise self._stranger(wake.agent)
+            there = slot if wake.tick == now and slot is not None else self._slot(wake.tick)
+            if there is not None:
+                there.wakes[wake.agent] = there.wakes.get(wake.agent, False) or wake.interrupt
+
+    # --- minds -----------------------------------------------------------------------------------
+
+    def _wake(self, now: int, player: Player, interrupt: bool) -> None:
+        """Ask an agent, unless it is thinking (then once more afterwards) or would answer too late."""
+        if not player.live:
+            return
+        if player.decision is not None:
+            if not interrupt or player.interrupts >= MAX_INTERRUPTS:
+                player.again = True
+                return
+            self._drop(player)
+            player.interrupts += 1
+            self.counts["dropped"] += 1
+        nth = player.wakes[1] if player.wakes[0] == now else 0
+        uniform = 0.0 if player.think.constant else self.minds.draw("think", player.id, now, nth)
+        due = now + player.think.ticks(uniform)
+        if due > self.until:
+            return
+        turn = self._call("observe", self.world.observe, now, player.id)
+        if turn is None:
+            return
+        player.wakes = (now, nth + 1)
+        decision = Decision(self, player, turn, now, nth, due)
+        player.decision = decision
+        slot = self._slot(due)
+        assert slot is not None
+        decision.slot = slot
+        slot.due.append(decision)
+        slot.missing += 1
+        try:
+            decision.mind = player.agent.act(turn, decision.streams)
+        except Exception as error:
+            self._decide(decision, _fault(turn, error))
+        else:
+            self._think(decision, None)
+
+    def _think(self, decision: Decision, completions: Sequence[Completion | None] | None) -> None:
+        """Advance a mind until it waits for calls or has decided; its exceptions become a fault."""
+        try:
+            while True:
+                requests = decision.mind.send(completions)
+                if requests:
+                    break
+                completions = ()
+            decision.requests = tuple(requests)
+        except StopIteration as stop:
+            self._decide(decision, stop.value)
+        except Exception as error:
+            self._decide(decision, _fault(decision.turn, error))
+        else:
+            self._ask(decision)
+
+    def _ask(self, decision: Decision) -> None:
+        """Start the calls that a mind waits for."""
+        decision.missing = len(decision.requests)
+        decision.answered = [None] * decision.missing
+        try:
+            self._submit(decision, decision.requests)
+        except Unaskable as error:
+            _close(decision.mind)
+            self._decide(decision, _fault(decision.turn, error))
+
+    def _decide(self, decision: Decision, answer: object) -> None:
+        """Take a mind's answer; one that is not legal is a fault and becomes the default."""
+        turn = decision.turn
+        action = answer if isinstance(answer, Action) else _defaulted(turn, "faulted", "the mind returned no Action")
+        if reason := self._unfit(turn, action):
+            action = _defaulted(turn, "faulted", reason)
+        decision.action = Action(
+            answer=action.answer,
+            how=action.how,
+            reason=action.reason,
+            state=action.state,
+            recalls=action.recalls,
+            agent=decision.player.id,
+            seen=decision.seen,
+            shows=turn.shows,
+            thread=turn.thread,
+        )
+        decision.mind = None
+        decision.slot.missing -= 1
+
+    def _unfit(self, turn: Turn, action: Action) -> str:
+        """Why an action cannot stand; empty where it can."""
+        try:
+            if action.recalls or action.reason:
+                encode_ids(action.recalls)
+                action.reason.encode()
+            if action.answer == turn.default:
+                return ""
+        except Exception as error:
+            return _line(error)
+        reason = self._call("observe", illegal, turn.format, action.answer)
+        return f"illegal answer: {reason}" if reason else ""
+
+    def _drop(self, player: Player) -> None:
+        """Forget a pending decision; the agent is as it was before."""
+        decision = player.decision
+        if decision is None:
+            return
+        player.decision = None
+        decision.dropped = True
+        if decision.action is None:
+            decision.slot.missing -= 1
+        if decision.mind is not None:
+            _close(decision.mind)
+
+    # --- the cast and the end -----------------------------------------------------------------------
+
+    def _seat(self, player: Player) -> None:
+        if player.id in self._players:
+            raise WorldError(f"table {self.index}: the id {player.id} is taken; ids are never used again")
+        player.place = len(self._order)
+        self.alive += 1
+        self._players[player.id] = player
+        self._order.append(player)
+
+    def _stranger(self, agent: AgentId) -> WorldError:
+        return WorldError(f"table {self.index}, tick {self.now}: the world names an unknown agent {agent!r}")
+
+    def _retire(self, player: Player) -> None:
+        self._drop(player)
+        self.alive -= player.live
+        player.live = player.again = False
+
+    def _finish(self) -> None:
+        """The end: whoever is still alive is truncated."""
+        truncated = [player.id for player in self._order if player.live]
+        self.close()
+        self.log.event(self.now, self.round, "end", "", {"truncated": truncated})
+        self.log.mark(self.now, self.round)
+        self._slots.clear()
+        self.finished = True
+
+    def _misfit(self, error: Exception) -> WorldError:
+        name = type(self.world).__name__
+        return WorldError(
+            f"table {self.index}, tick {self.now}: {name} gave what does not fit: {type(error).__name__}: {error}"
+        )
+
+    def _call(self, verb: str, method: Callable[..., Any], *args: Any) -> Any:
+        """Call the world; what it raises stops the run with the place named."""
+        try:
+            return method(*args)
+        except Exception as error:
+            name = type(self.world).__name__
+            raise WorldError(
+                f"table {self.index}, tick {self.now}: {name}.{verb} raised {type(error).__name__}: {error}"
+            ) from error
+
+
+def _close(mind: Any) -> None:
+    """End a mind; what it does about that is of no more interest."""
+    with suppress(Exception):
+        mind.close()
+
+
+def _fault(turn: Turn, error: Exception) -> Action:
+    """The default, with what went wrong."""
+    return _defaulted(turn, "faulted", _line(error))
+
+
+def _line(error: Exception) -> str:
+    """An exception in one line that is the same in every run: no memory addresses, no halves of surrogate pairs."""
+    line = str(error).split("\n", 1)[0][:200].encode(errors="replace").decode()
+    return re.sub(r"0x[0-9a-f]+", "0x…", f"{type(error).__name__}: {line}")
+
+
+def _defaulted(turn: Turn, how: How, reason: str) -> Action:
+    return Action(answer=turn.default, how=how, reason=reason)

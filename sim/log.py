@@ -1,0 +1,158 @@
+"""One table's event log: numbered rows and a running hash over them.
+
+The rows are the very tuples that are stored, so a reader can recompute every hash, and a replay
+compares row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from typing import Any, TypeAlias
+
+import orjson
+
+from sim.blobs import encode_ids
+from sim.types import Change, Fact, Join, Leave, Result, Say, Seat, Set
+
+Row: TypeAlias = tuple[Any, ...]
+"""Ints, strings, bytes and None, in the column order of the record's tables."""
+Put: TypeAlias = Callable[[str, Row], None]
+"""Takes a table name and a row."""
+
+
+class Divergence(Exception):
+    """A replay met something other than what is recorded; both sides are in the text."""
+
+
+def dumps(value: Any) -> str:
+    """Canonical JSON: sorted keys; what is no finite number becomes null. Raises TypeError for what is no JSON."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
+
+
+class Log:
+    """Appends one table's rows in order; `seq` runs over events, decisions and facts together."""
+
+    def __init__(self, table: int, put: Put) -> None:
+        self.table = table
+        self.seq = 0
+        self._put = put
+        self._hash = blake2b(digest_size=16)
+        self._marked = 0
+
+    @property
+    def hash(self) -> str:
+        """Hash of all rows so far, in hex."""
+        return self._hash.hexdigest()
+
+    def _append(self, kind: str, row: Row) -> None:
+        self._hash.update(repr(row).encode())
+        self.seq += 1
+        self._put(kind, row)
+
+    def event(self, tick: int, round_: int, kind: str, agent: str = "", data: Any = None) -> None:
+        """Something of the kernel's own: start, change, rewards, ended, end."""
+        self._append("events", (self.table, self.seq, tick, round_, kind, agent, dumps(data)))
+
+    def fact(self, tick: int, round_: int, fact: Fact) -> None:
+        """A fact of the world."""
+        audience = dumps(fact.audience)
+        row = (self.table, self.seq, tick, round_, fact.id, fact.kind, fact.actor, audience, dumps(fact.data))
+        self._append("facts", (*row, encode_ids(fact.answers)))
+
+    def decision(self, tick: int, round_: int, decision: Any, result: Result) -> None:
+        """A decision that was stepped, and what became of it."""
+        action = decision.action
+        turn = decision.turn
+        row = (
+            self.table,
+            self.seq,
+            tick,
+            round_,
+            action.agent,
+            action.seen,
+            decision.nth,
+            dumps(action.answer),
+            action.how,
+            action.reason,
+            result.status,
+            result.reason,
+            encode_ids(action.shows),
+            encode_ids(action.recalls),
+            action.thread,
+            turn.key,
+            decision.calls,
+            decision.digest,
+        )
+        self._append("decisions", row)
+
+    def mark(self, tick: int, round_: int) -> None:
+        """Close a round: store the hash so far, if anything was written since the last mark."""
+        if self.seq != self._marked:
+            self.event(tick, round_, "tick", "", self.hash)
+            self._marked = self.seq
+
+
+class NoLog(Log):
+    """Keeps nothing."""
+
+    def __init__(self, table: int = 0) -> None:
+        super().__init__(table, lambda _kind, _row: None)
+
+    def _append(self, kind: str, row: Row) -> None:
+        pass
+
+    def event(self, tick: int, round_: int, kind: str, agent: str = "", data: Any = None) -> None:
+        """Nothing."""
+
+    def fact(self, tick: int, round_: int, fact: Fact) -> None:
+        """Nothing."""
+
+    def decision(self, tick: int, round_: int, decision: Any, result: Result) -> None:
+        """Nothing."""
+
+    def mark(self, tick: int, round_: int) -> None:
+        """Nothing."""
+
+
+def checked(recorded: Iterator[tuple[str, Row]], put: Put) -> Put:
+    """A `put` that compares rows with the recorded ones while there are any, then hands on to `put`.
+
+    Raises `Divergence` at the first row that differs.
+    """
+
+    def compare(kind: str, row: Row) -> None:
+        there = next(recorded, None)
+        if there is None:
+            put(kind, row)
+        elif there != (kind, row):
+            raise Divergence(_differ(there, (kind, row)))
+
+    return compare
+
+
+def _differ(recorded: tuple[str, Row], replayed: tuple[str, Row]) -> str:
+    table, seq, tick, *_ = recorded[1]
+    return (
+        f"table {table}, seq {seq}, tick {tick}: the replay differs from the record\n"
+        f"  recorded: {recorded[0]} {recorded[1][2:]}\n"
+        f"  replayed: {replayed[0]} {replayed[1][2:]}"
+    )
+
+
+def change_json(change: Change) -> dict[str, Any]:
+    """An intervention as it stands in the log."""
+    match change:
+        case Say(text=text, to=to):
+            return {"do": "say", "text": text, "to": to}
+        case Set(key=key, value=value):
+            return {"do": "set", "key": key, "value": value}
+        case Join(seat=seat):
+            return {"do": "join", "seat": seat_json(seat)}
+        case Leave(agent=agent):
+            return {"do": "leave", "agent": agent}
+
+
+def seat_json(seat: Seat) -> dict[str, Any]:
+    """A seat as it stands in the log."""
+    return {"agent": seat.agent, "role": seat.role, "private": dict(seat.private), "public": dict(seat.public)}

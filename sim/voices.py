@@ -1,0 +1,104 @@
+"""Engines for the entries of `models:`: built when first needed, shared where they are the same."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from sim.calls import Voice
+from sim.log import dumps
+from sim.resolve import resolve
+from sim.scenario_schema import ModelSettings
+from sim.types import Completion, Engine, EngineFailure, Logprobs, Request, Tokens
+
+
+class LateEngine:
+    """An engine that is built at its first call: a replay that needs no model starts none."""
+
+    def __init__(self, name: str, build: Callable[[], Engine]) -> None:
+        self.name = name
+        self._build = build
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+        self._closed = False
+
+    def start(self) -> Engine:
+        """The engine, built now if it is not yet. Raises EngineFailure where it cannot be."""
+        with self._lock:
+            if self._closed:
+                raise EngineFailure(f"the engine {self.name} is closed")
+            if self._engine is None:
+                try:
+                    self._engine = self._build()
+                except EngineFailure:
+                    raise
+                except ImportError as error:
+                    raise EngineFailure(f"the engine {self.name} is not installed: {error}") from error
+                except Exception as error:
+                    raise EngineFailure(f"the engine {self.name} does not start: {error}") from error
+            return self._engine
+
+    def submit(self, request: Request) -> Future[Completion]:
+        """As the engine does."""
+        return (self._engine or self.start()).submit(request)
+
+    def score(self, requests: Sequence[Request], continuations: Sequence[Tokens]) -> Future[Sequence[Logprobs]]:
+        """As the engine does."""
+        return self.start().score(requests, continuations)
+
+    def status(self) -> str:
+        """What the engine says of itself: nothing, or why it is slow."""
+        status = getattr(self._engine, "status", None)
+        return str(status()) if status else ""
+
+    def close(self) -> None:
+        """Close the engine if it was built."""
+        self._closed = True
+        if self._engine is not None:
+            self._engine.close()
+
+
+class Pool:
+    """The engines of one run. Entries with equal engine, model and settings share one."""
+
+    def __init__(self, base: Path) -> None:
+        self.engines: dict[str, LateEngine] = {}
+        self._base = base
+
+    def voices(self, models: Mapping[str, ModelSettings]) -> dict[str, Voice]:
+        """What each entry speaks with."""
+        return {
+            name: Voice(
+                engine=self._engine(settings),
+                model=settings.model,
+                sampling=settings.sampling,
+                policy=settings.policy,
+                record_tokens=settings.record_tokens,
+            )
+            for name, settings in models.items()
+        }
+
+    def _engine(self, settings: ModelSettings) -> LateEngine:
+        key = dumps([settings.engine_path, settings.model, settings.context, settings.settings])
+        if key not in self.engines:
+            name = f"{settings.engine} {settings.model}".strip()
+            self.engines[key] = LateEngine(name, lambda: self._built(settings))
+        return self.engines[key]
+
+    def _built(self, settings: ModelSettings) -> Engine:
+        make: Any = resolve(settings.engine_path, self._base)
+        takes = inspect.signature(make).parameters
+        offered = {"model": settings.model, "max_model_len": settings.context}
+        engine: Engine = make(**{k: v for k, v in offered.items() if k in takes} | settings.settings)
+        return engine
+
+    def close(self) -> None:
+        """Close all, also where one of them raises."""
+        with ExitStack() as stack:
+            for engine in self.engines.values():
+                stack.callback(engine.close)
