@@ -1,0 +1,97 @@
+"""Fork: a new run that is another one up to a tick, and live after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sim.cast import Frozen, freeze, thaw
+from sim.lineage import Lineage
+from sim.plan import plan
+from sim.reader import Run
+from sim.runs import cast_rows, stored
+from sim.scenario import loads
+from sim.scenario_schema import Scenario
+from sim.yaml_text import read_yaml, write_yaml
+
+
+def fork(
+    path: Path,
+    folder: Path,
+    at: int | str,
+    *,
+    sets: Sequence[str] = (),
+    edits: Sequence[Mapping[str, Any]] = (),
+    replicate: int = 0,
+) -> Path:
+    """A new run file, not started; the old run is only read. `at`: a duration or a tick.
+
+    `sets`: `key=value` for a world parameter that may change while running, or `models.NAME.key=value` for the calls
+    from then on. `edits`: interventions as in a scenario file, at or after `at`. Raises ScenarioError.
+    """
+    with Run(path) as run, Lineage(run.manifest()) as lineage:
+        manifest = run.manifest()
+        parent = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
+        tick = parent.ticks(("fork", "at"), at)
+        before = [earlier for earlier, _ in lineage.branches if tick < earlier]
+        if before and any(each.startswith("models.") for each in sets):
+            message = f"{manifest.id} was forked at tick {before[-1]}; to change models before that, fork its parent"
+            raise parent.error(("models",), message)
+        scenario = _edited(parent, tick, sets, edits)
+        planned = plan(scenario, _kept(freeze(scenario), thaw(cast_rows(run), parent)))
+        if planned.until is not None and tick > planned.until:
+            raise parent.error(("fork", "at"), f"tick {tick} is after the end of the run at tick {planned.until}")
+    return stored(
+        folder,
+        f"{manifest.id}-at{tick}" + (f"-r{replicate}" if replicate else ""),
+        planned,
+        parent=str(path.resolve()),
+        fork_tick=tick,
+        replicate=replicate,
+        source=manifest.source,
+    )
+
+
+def read_edit(text: str, at: int | str) -> dict[str, Any]:
+    """An intervention from its YAML text; where it says no time, the fork's. Raises ScenarioError."""
+    located = read_yaml(text, "--edit")
+    if not isinstance(located.data, dict):
+        raise located.error((), "not an intervention; write one like '{do: say, text: Hello}'")
+    return {"at": at, **located.data}
+
+
+def _edited(parent: Scenario, at: int, sets: Sequence[str], edits: Sequence[Mapping[str, Any]]) -> Scenario:
+    """The parent's scenario with interventions added and models changed."""
+    models = [each for each in sets if each.startswith("models.")]
+    added = [dict(edit) for edit in edits]
+    for each in sets:
+        if each not in models:
+            key, _, value = each.partition("=")
+            added.append(
+                {
+                    "at": at,
+                    "do": "set",
+                    "key": key.removeprefix("world."),
+                    "value": read_yaml(value, f"--set {key}").data,
+                }
+            )
+    before = list(parent.located.data.get("interventions") or [])
+    data = {**parent.located.data, "interventions": [*before, *added]}
+    scenario = loads(write_yaml(data), parent.base, file="fork", overrides=models)
+    for index in range(len(before), len(scenario.interventions)):
+        keys = ("interventions", index, "at")
+        tick = scenario.ticks(keys, scenario.interventions[index].at)
+        if tick < at:
+            raise scenario.error(keys, f"tick {tick} is before the fork at tick {at}; an edit comes at or after it")
+    return scenario
+
+
+def _kept(fresh: list[list[Frozen]], stored_cast: list[list[Frozen]]) -> list[list[Frozen]]:
+    """The stored cast, and whoever joins anew."""
+    kept = {(table, one.member.seat.agent): one for table, ones in enumerate(stored_cast) for one in ones}
+    return [
+        [replace(kept.get((table, one.member.seat.agent), one), place=one.place) for one in ones]
+        for table, ones in enumerate(fresh)
+    ]

@@ -1,0 +1,61 @@
+"""Where a fork comes from: the completions, the models and the replicates of the runs before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import accumulate
+from operator import itemgetter
+from pathlib import Path
+
+from sim.calls import Recorded, Voice
+from sim.committed import Committed
+from sim.scenario import loads
+from sim.schema import Manifest
+from sim.voices import Pool
+
+
+class Lineage:
+    """The ancestors of a run, nearest first; empty where it is no fork. Raises FileNotFoundError where one is gone."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._ancestors: list[tuple[int, Committed]] = []
+        self.branches: list[tuple[int, int]] = []
+        """Tick of each fork on the way and its replicate number, by tick; those of one tick oldest first."""
+        while manifest.fork_tick is not None:
+            self.branches.insert(0, (manifest.fork_tick, manifest.replicate))
+            path = Path(manifest.parent)
+            if not path.exists():
+                self.close()
+                raise FileNotFoundError(f"{manifest.id} was forked from {path}, which is gone; bring it back to go on")
+            parent = Committed(path)
+            self._ancestors.append((manifest.fork_tick, parent))
+            manifest = parent.manifest()
+        self.branches.sort(key=itemgetter(0))
+
+    @property
+    def records(self) -> list[Recorded]:
+        """Completions to take for equal requests: the parent's, and where it has none yet, those that it would take."""
+        ticks = accumulate((tick for tick, _ in self._ancestors), min)
+        return [
+            Recorded(lookup=run.completion, request_text=run.request_text, source="parent", strict_before=tick)
+            for tick, (_, run) in zip(ticks, self._ancestors, strict=True)
+        ]
+
+    def eras(self, pool: Pool) -> list[tuple[int, Mapping[str, Voice]]]:
+        """Up to which tick other models spoke, oldest first, and which."""
+        found: list[tuple[int, Mapping[str, Voice]]] = []
+        for tick, run in reversed(self._ancestors):
+            manifest = run.manifest()
+            found.append((tick, pool.voices(loads(manifest.scenario, manifest.base).models)))
+        return found
+
+    def close(self) -> None:
+        """Let go of the files."""
+        for _, run in self._ancestors:
+            run.close()
+
+    def __enter__(self) -> Lineage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

