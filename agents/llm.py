@@ -1,0 +1,118 @@
+"""The language-model agent: persona, secrets and memory in, one legal answer out.
+
+A decision is at most three calls: a summary where memory outgrew its budget, the answer, and one rethink with the
+reason where that was not legal. After that the turn's default is taken; every step is told in the action.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Sequence
+from typing import TypeAlias
+
+from agents.memory import START, Entry, Memory, clip
+from agents.prompt import identity_text, note, prompt, summary_messages, system_text
+from sim.answers import parse
+from sim.streams import Streams
+from sim.types import JSON, Action, Completion, Format, How, Member, Message, Mind, Request, Text, Turn
+
+Asked: TypeAlias = Generator[Sequence[Request], Sequence[Completion], tuple[Completion, Memory]]
+
+_LONGEST_REASON = 300
+
+
+class LLMAgent:
+    """A mind that asks a model. Its state is a `Memory`.
+
+    Settings: `instructions`, words that end the system message; `memory_tokens`, the budget of its memory (a third of
+    the context where not given; 0: it remembers nothing).
+    """
+
+    def __init__(self, member: Member, *, instructions: str = "", memory_tokens: int | None = None) -> None:
+        self.member = member
+        self.instructions = instructions
+        self.memory_tokens = member.context // 3 if memory_tokens is None else memory_tokens
+        self.state: object = Memory()
+        self._identity = identity_text(member)
+
+    def act(self, turn: Turn, streams: Streams) -> Mind:
+        """Decide, by one to three calls."""
+        memory = self.state
+        assert isinstance(memory, Memory)
+        context, budget = self.member.context, self.memory_tokens
+        system = system_text(turn.rules, self._identity, self.instructions, context)
+        memory, forgot = yield from self._condensed(system, memory)
+
+        asked = prompt(system, turn, memory, context, budget)
+        first, memory = yield from self._ask(asked.messages(), turn.format, "act", asked.max_tokens, memory)
+        answer, reason = judged(turn.format, first)
+        how: How = "chosen"
+        if reason:
+            # A failed call may have been too long, so it is made again with less.
+            failed = _failed(first)
+            again = prompt(system, turn, memory, context * 4 // 5, budget // 2) if failed else asked
+            messages = again.messages("" if failed else note(first.text, reason))
+            second, memory = yield from self._ask(messages, turn.format, "rethink", again.max_tokens, memory)
+            answer, still = judged(turn.format, second)
+            how = "defaulted" if still else "retried"
+            reason += f"; then {still}" if still else ""
+        if how == "defaulted":
+            answer = turn.default
+        return Action(
+            answer=answer,
+            how=how,
+            reason="; ".join(part for part in (reason[:_LONGEST_REASON], forgot) if part),
+            state=self._remembering(memory, turn, answer),
+            recalls=asked.memory.facts,
+        )
+
+    def _ask(
+        self, messages: tuple[Message, ...], format: Format, purpose: str, max_tokens: int, memory: Memory
+    ) -> Asked:
+        """One call; also the memory, its estimate corrected by what the call took."""
+        request = Request(
+            messages=messages, format=format, purpose=purpose, model=self.member.model, max_tokens=max_tokens
+        )
+        (completion,) = yield (request,)
+        return completion, memory.corrected(messages, completion)
+
+    def _condensed(
+        self, system: str, memory: Memory
+    ) -> Generator[Sequence[Request], Sequence[Completion], tuple[Memory, str]]:
+        """The memory within its budget, and what went wrong.
+
+        The older half becomes part of the summary; if no summary comes, it is forgotten, deterministically.
+        """
+        if memory.fits(self.memory_tokens):
+            return memory, ""
+        old, rest = memory.split(self.memory_tokens // 2)
+        tokens = self.memory_tokens // 4
+        wanted = Text(max_chars=max(1, int(tokens * START)))
+        messages = summary_messages(system, memory, old, wanted, self.member.context - tokens)
+        completion, rest = yield from self._ask(messages, wanted, "memory", tokens, rest)
+        said = completion.text or ""
+        summary, reason = parse(Text(max_chars=len(said)), said)
+        if summary is None or _failed(completion):
+            return rest, f"no summary ({completion.error or reason}), {len(old)} oldest turns forgotten"
+        return rest.summarised(clip(summary, wanted.max_chars), old), ""
+
+    def _remembering(self, memory: Memory, turn: Turn, answer: JSON) -> Memory:
+        if not self.memory_tokens:
+            return memory
+        seen = turn.text if turn.recap is None else turn.recap(turn.view)
+        did = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+        entry = Entry(tick=turn.now, seen=seen, did=did, facts=turn.shows)
+        return memory.with_turn(entry, int(self.memory_tokens / 4 * START))
+
+
+def judged(format: Format, completion: Completion) -> tuple[JSON | None, str]:
+    """The legal answer of a completion and "", or None and what is wrong with it."""
+    if _failed(completion):
+        return None, f"the call failed: {completion.error or 'no reason given'}"
+    if completion.finish == "length":
+        return None, "the answer was cut off; answer more shortly"
+    return parse(format, completion.text)
+
+
+def _failed(completion: Completion) -> bool:
+    return completion.finish == "error" or bool(completion.error)

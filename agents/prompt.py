@@ -1,0 +1,87 @@
+"""The messages of a decision: what never changes first, the latest view and how to answer last.
+
+Everything is cut to fit the model's context by estimate: the system message by one that never moves (so that it stays
+the same text for ever), the rest by the agent's own. Cuts are in the middle and visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agents.memory import PER_MESSAGE, START, Entry, Memory, clip
+from agents.persona import persona_text, secrets_text
+from sim.answers import describe, max_tokens
+from sim.types import Member, Message, Text, Turn
+
+_NOTE = 500
+"""Weight kept free for the reason of a rethink."""
+_SUMMARISE = (
+    "Sum up what you remember, for your own later use. Keep names, numbers, promises, what others want, and what you "
+    "told to whom."
+)
+
+
+def identity_text(member: Member) -> str:
+    """Who the agent is and what it may not tell everybody. Raises ValueError where its persona is wrong."""
+    seat = member.seat
+    who = f"You are {seat.agent}{f', in the role of {seat.role}' if seat.role else ''}."
+    about = f"{who} {persona_text(member.persona)}".strip()
+    return "\n\n".join(part for part in (about, secrets_text(member.secrets, seat.agent)) if part)
+
+
+def system_text(rules: str, identity: str, instructions: str, context: int) -> str:
+    """The system message: rules (many agents share them), identity, instructions; at most half the context."""
+    parts = [part.strip() for part in (rules, identity, instructions)]
+    return clip("\n\n".join(part for part in parts if part), int(context / 2 * START))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What one decision's messages are made of, cut to size."""
+
+    system: str
+    """The system message."""
+    memory: Memory
+    """The part of the agent's memory that is used."""
+    view: str
+    """The latest view in words."""
+    how: str
+    """How to answer."""
+    max_tokens: int
+    """Bound on the answer."""
+
+    def messages(self, note: str = "") -> tuple[Message, ...]:
+        """Two messages; `note` says what was wrong with the first answer."""
+        remembered = f"What you remember:\n{text}" if (text := self.memory.text) else ""
+        parts = [remembered, f"Now:\n{self.view}", note, self.how]
+        user = "\n\n".join(part for part in parts if part)
+        return Message(role="system", text=self.system), Message(role="user", text=user)
+
+
+def prompt(system: str, turn: Turn, memory: Memory, context: int, memory_tokens: int) -> Prompt:
+    """The prompt of a turn within `context` tokens, answer included: the view first, then as much memory as fits."""
+    answer = min(max_tokens(turn.format), context // 3)
+    how = clip(describe(turn.format), memory.room(context // 4))
+    fixed = memory.tokens(system) + memory.tokens(how) + memory.tokens("x" * _NOTE) + answer + 2 * PER_MESSAGE
+    left = max(0, context - fixed)
+    view = clip(turn.text, memory.room(left))
+    used = memory.recent(min(memory_tokens, left - memory.tokens(view)))
+    return Prompt(system=system, memory=used, view=view, how=how, max_tokens=answer)
+
+
+def note(said: str | None, reason: str) -> str:
+    """What was wrong with an answer, as it is put to the model that gave it."""
+    answered = f"You answered: {clip(said.strip(), _NOTE // 3)}\n" if said and said.strip() else ""
+    return f"{answered}That is not a legal answer: {clip(reason, _NOTE // 3)}. Think again."
+
+
+def summary_messages(
+    system: str, memory: Memory, old: Sequence[Entry], wanted: Text, context: int
+) -> tuple[Message, ...]:
+    """Ask for a new summary of the former one and the old entries, within `context` tokens."""
+    how = f"{_SUMMARISE} {describe(wanted)}"
+    left = context - memory.tokens(system) - memory.tokens(how) - 2 * PER_MESSAGE
+    remembered = clip(replace(memory, entries=tuple(old)).text, memory.room(left))
+    user = f"What you remember:\n{remembered}\n\n{how}"
+    return Message(role="system", text=system), Message(role="user", text=user)
