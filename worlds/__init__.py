@@ -1,0 +1,1 @@
+"""Societies: one world a file, with its rules, baselines and outcome metrics."""

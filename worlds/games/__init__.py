@@ -1,0 +1,1 @@
+"""Normal-form games and their classic strategies."""

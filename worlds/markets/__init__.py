@@ -1,0 +1,1 @@
+"""Societies of buyers and sellers."""

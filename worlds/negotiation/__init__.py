@@ -1,0 +1,1 @@
+"""Worlds in which a few agents divide something between them."""

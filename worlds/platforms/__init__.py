@@ -1,0 +1,1 @@
+"""Societies that meet on a platform: posts, feeds and messages."""
