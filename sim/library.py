@@ -1,0 +1,179 @@
+"""The runs of a folder: name one, find one, list them, measure one, and what can be asked of one."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import func, select
+
+from sim.cast import thaw
+from sim.committed import SchemaMismatch
+from sim.failures import BadInput
+from sim.located import shown
+from sim.plan import plan
+from sim.project import Project
+from sim.quantities import readable as duration
+from sim.reader import Run
+from sim.runs import cast_rows
+from sim.scenario import loads
+from sim.schema import TABLES
+from sim.sqlite import readable
+from sim.types import Measurement, Metric
+
+PROJECT = "project.db"
+"""Name of the file of measurements and tags, beside the runs."""
+_ID = re.compile(r"\w[\w.-]{0,99}")
+
+
+class NoSuchRun(ValueError):
+    """No run, or more than one, goes by that name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One run in a listing."""
+
+    id: str
+    status: str
+    """As `standing` says; `no run` for a file that is none."""
+    made: str = ""
+    """Date and time to the minute, UTC."""
+    decisions: int = 0
+    calls: int = 0
+    parent: str = ""
+    """What it was forked from."""
+
+
+def files(folder: Path) -> list[Path]:
+    """Run files, oldest first."""
+    found = [path for path in folder.glob("*.db") if path.name != PROJECT]
+    return sorted(found, key=lambda path: (path.stat().st_mtime, path.name))
+
+
+def find(folder: Path, name: str) -> Path:
+    """The file of a run by its path, its id, the start of its id, or `last`. Raises NoSuchRun."""
+    if name.endswith(".db") and Path(name).exists():
+        return Path(name)
+    there = files(folder) if folder.is_dir() else []
+    if not there:
+        raise NoSuchRun(f"no runs in {folder}; make one with: agora run SCENARIO")
+    if name == "last":
+        return there[-1]
+    exact = [path for path in there if path.stem == name]
+    found = exact or [path for path in there if path.stem.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise NoSuchRun(f"{name!r} could be {', '.join(path.stem for path in found[:5])}; write more of it")
+    raise NoSuchRun(f"no run {name!r} in {folder}; the last is {there[-1].stem}")
+
+
+def listing(folder: Path) -> Iterator[Listed]:
+    """All runs of a folder, oldest first; a file that is none, or of another version, is listed as that."""
+    for path in files(folder):
+        try:
+            yield _listed(path)
+        except SchemaMismatch:
+            yield Listed(id=path.stem, status="no run")
+
+
+def _listed(path: Path) -> Listed:
+    with Run(path) as run:
+        manifest = run.manifest()
+        counts = run.counts()
+        return Listed(
+            id=manifest.id,
+            status=standing(run),
+            made=manifest.created[:16].replace("T", " "),
+            decisions=sum(sum(by_how.values()) for by_how in counts.decisions.values()),
+            calls=sum(counts.calls.values()),
+            parent=Path(manifest.parent).stem if manifest.parent else "",
+        )
+
+
+def standing(run: Run) -> str:
+    """A run's status; `not started` where nothing has happened in it yet."""
+    status = run.status
+    return "not started" if status == "interrupted" and run.last_seq(0) < 0 else status
+
+
+def new_id(folder: Path, name: str) -> str:
+    """The id that a user wants for a new run. Raises BadInput where it will not do or is taken."""
+    if not _ID.fullmatch(name) or name.endswith(".db") or name in ("last", Path(PROJECT).stem):
+        raise BadInput(f"--name {shown(name)} cannot be a run's id; write letters, digits, - and _, like frost-1")
+    if (folder / f"{name}.db").exists():
+        raise BadInput(f"--name {name} is taken in {folder}; choose another, or go on with it: agora resume {name}")
+    return name
+
+
+def check_table(run: Run, table: int) -> None:
+    """Raises BadInput where the run has no such table."""
+    if not 0 <= table < run.tables:
+        there = f"its tables are 0 to {run.tables - 1}" if run.tables > 1 else "its only table is 0"
+        raise BadInput(f"{run.path.stem} has no table {table}; {there}")
+
+
+def check_fork(path: Path, at: str, sets: Sequence[str]) -> None:
+    """Raises BadInput where the moment comes after the run's end or a setting is none, ScenarioError for no moment."""
+    if wrong := [each for each in sets if "=" not in each]:
+        raise BadInput(f"--set {wrong[0]}: not a setting; write key=value, like price_high=150")
+    with Run(path) as run:
+        manifest = run.manifest()
+        scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
+    until = scenario.clock.until
+    end = None if until is None else scenario.ticks(("clock", "until"), until)
+    if manifest.status == "finished":
+        end = _last_tick(path)
+    if end is not None and scenario.ticks(("fork", "at"), at) > end:
+        raise BadInput(f"--at {at}: {manifest.id} ends at {duration(end, manifest.tick_ms)}; choose an earlier moment")
+
+
+def _last_tick(path: Path) -> int:
+    """Tick of the last event of a run."""
+    engine = readable(path)
+    try:
+        with engine.connect() as connection:
+            return int(connection.execute(select(func.max(TABLES["events"].c.tick))).scalar_one())
+    finally:
+        engine.dispose()
+
+
+def _measured(metric: Metric, run: Run) -> list[Measurement]:
+    """What a metric finds; one that breaks costs its own number only, and says so in the flags."""
+    try:
+        found = list(metric(run))
+        broken = next((one for one in found if not _finite(one)), None)
+        problem = f"{broken.metric} is {broken.value}" if broken else ""
+    except Exception as error:
+        problem = f"{type(error).__name__}: {error}"
+    if not problem:
+        return found
+    name = f"{metric.__module__}:{getattr(metric, '__name__', type(metric).__name__)}"
+    return [Measurement(metric=name, value=None, flags=(f"failed: {problem}",))]
+
+
+def _finite(one: Measurement) -> bool:
+    return all(number is None or math.isfinite(number) for number in (one.value, *(one.ci or ())))
+
+
+def measure(path: Path) -> list[Measurement]:
+    """Compute a run's metrics, its world's own and its scenario's; the project file keeps those of a finished run.
+
+    Of a run that is not finished they are about what is recorded so far; of one that is not started there are none.
+    """
+    with Run(path) as run:
+        if standing(run) == "not started":
+            return []
+        manifest = run.manifest()
+        scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
+        metrics = plan(scenario, thaw(cast_rows(run), scenario)).metrics
+        found = [measurement for metric in metrics for measurement in _measured(metric, run)]
+    if manifest.status == "finished":
+        project = Project(path.with_name(PROJECT))
+        project.measure(manifest.id, found)
+        project.close()
+    return found
