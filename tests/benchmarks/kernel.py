@@ -1,0 +1,168 @@
+"""What the kernel costs: against plain SimPy, against bare SQLite, and from 100 agents to 10,000.
+
+Run: `python -m tests.benchmarks kernel`. Every line is a ratio of two things timed in one process.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any, ClassVar
+
+import simpy
+from pydantic import BaseModel
+
+from sim.kernel import Table
+from sim.log import Log, NoLog
+from sim.simulate import player
+from sim.streams import Root, Streams
+from sim.types import APPLIED, Action, Choice, Fact, Outcome, Turn, Wake
+
+FORMAT = Choice(options=("go",))
+GO = Action(answer="go")
+
+
+class Plain:
+    """A world that does as little as a world can: everybody acts, is woken again, and is seen doing it."""
+
+    class Params(BaseModel):
+        """No parameters."""
+
+    metrics: ClassVar[tuple[Any, ...]] = ()
+    changeable: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, facts: bool) -> None:
+        self.facts = facts
+        self.count = 0
+
+    def reset(self, seats: Any, streams: Any) -> Outcome:
+        return Outcome(wakes=[Wake(agent=seat.agent, tick=0) for seat in seats])
+
+    def observe(self, now: int, agent: str) -> Turn:
+        return Turn(agent=agent, now=now, view={}, format=FORMAT, default="go")
+
+    def step(self, now: int, actions: Sequence[Action]) -> Outcome:
+        facts = []
+        if self.facts:
+            for action in actions:
+                facts.append(Fact(id=self.count, kind="go", actor=action.agent, data={"n": self.count}))
+                self.count += 1
+        return Outcome(
+            facts=facts,
+            results=[APPLIED] * len(actions),
+            wakes=[Wake(agent=action.agent, tick=now) for action in actions],
+        )
+
+    def change(self, now: int, change: Any) -> Outcome:
+        return Outcome()
+
+    def state(self) -> Any:
+        return {"count": self.count}
+
+
+class Go:
+    """An agent that goes."""
+
+    state: object = None
+
+    def act(self, turn: Turn, streams: Any) -> Any:
+        return GO
+        yield
+
+
+def table(agents: int, decisions: int, log: Log, facts: bool) -> Table:
+    """A table that stops after so many decisions; agents think 1 to 2,000 ticks."""
+    players = [player(Go(), f"agent-{i}", "integer(1, 2000)") for i in range(agents)]
+    return Table(
+        Plain(facts), players, streams=Streams(Root(1), ("table", 0)), log=log,
+        submit=lambda decision, requests: None, stops=[("decision", decisions)],
+    )  # fmt: skip
+
+
+def decide(agents: int, decisions: int, log: Log | None = None, facts: bool = False) -> float:
+    """CPU seconds that the decisions take."""
+    one = table(agents, decisions, log or NoLog(), facts)
+    one.start()
+    start = process_time()
+    while not one.finished:
+        one.advance()
+    return process_time() - start
+
+
+def simpy_timeouts(agents: int, timeouts: int) -> float:
+    """CPU seconds that as many SimPy timeouts of the same lengths take."""
+    env = simpy.Environment()
+    streams = Streams(1)
+
+    def process(delays: list[int]) -> Any:
+        while True:
+            for delay in delays:
+                yield env.timeout(delay)
+
+    for i in range(agents):
+        env.process(process([streams.integer(1, 2000, i, k) for k in range(20)]))
+    for _ in range(agents):
+        env.step()
+    start = process_time()
+    for _ in range(timeouts):
+        env.step()
+    return process_time() - start
+
+
+def against_simpy(decisions: int = 100_000) -> str:
+    """Decisions per second as a share of SimPy's timeouts per second (wanted: at least 1/12)."""
+    ours = min(decide(1000, decisions) for _ in range(3))
+    theirs = min(simpy_timeouts(1000, decisions) for _ in range(3))
+    rates = f"{decisions / ours:,.0f} decisions/s, SimPy {decisions / theirs:,.0f} timeouts/s"
+    return f"kernel: {rates}: 1/{ours / theirs:.1f} (wanted: 1/12 or more)"
+
+
+def against_scale(decisions: int = 60_000) -> str:
+    """Time per decision at 10,000 agents against 100 (wanted: at most 1.5)."""
+    few = min(decide(100, decisions) for _ in range(3))
+    many = min(decide(10_000, decisions) for _ in range(3))
+    times = f"{1e6 * few / decisions:.1f} us a decision at 100 agents, {1e6 * many / decisions:.1f} at 10,000"
+    return f"scale: {times}: {many / few:.2f} (wanted: 1.5 or less)"
+
+
+def against_sqlite(decisions: int = 60_000) -> str:
+    """Rows per second with the record on against bare executemany of the same rows (wanted: at least 1/2)."""
+    from sim.store import Store
+    from tests.benchmarks.bare import manifest, statements
+
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store.create(Path(folder) / "run.db", manifest())
+        rows: dict[str, list[Any]] = {}
+
+        def put(kind: str, row: tuple[Any, ...]) -> None:
+            rows.setdefault(kind, []).append(row)
+            store.put(kind, row)
+
+        start = perf_counter()
+        decide(1000, decisions, Log(0, put), facts=True)
+        store.flush()
+        ours = perf_counter() - start
+        store.close()
+        count = sum(map(len, rows.values()))
+        bare = sqlite3.connect(Path(folder) / "bare.db")
+        bare.execute("PRAGMA journal_mode=WAL")
+        bare.execute("PRAGMA synchronous=NORMAL")
+        for statement in statements():
+            bare.execute(statement)
+        start = perf_counter()
+        for kind, each in rows.items():
+            marks = ",".join("?" * len(each[0]))
+            for at in range(0, len(each), 2000):
+                bare.executemany(f"INSERT INTO {kind} VALUES ({marks})", each[at : at + 2000])
+                bare.commit()
+        theirs = perf_counter() - start
+    rates = f"{count / ours:,.0f} rows/s while simulating, bare executemany {count / theirs:,.0f} rows/s"
+    return f"record: {rates}: {theirs / ours:.2f} (wanted: 0.5 or more)"
+
+
+def main() -> list[str]:
+    """All three."""
+    return [against_simpy(), against_scale(), against_sqlite()]

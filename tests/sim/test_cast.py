@@ -1,0 +1,234 @@
+"""The frozen cast: keyed draws, personas, secrets, and the way into the record and back."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sim.cast import Frozen, cast_hash, freeze, rows, thaw
+from sim.located import ScenarioError
+from sim.scenario import loads
+from sim.scenario_schema import Scenario
+from sim.schema import CastRow
+from sim.streams import Streams
+
+HERE = Path(__file__).parent
+TEXT = """\
+name: tiny
+seed: 7
+clock: {tick: 1s, until: 2h}
+world: {use: "./tiny_society.py:Tiny"}
+models: {small: {engine: synthetic, context: 2048}}
+cast:
+  - name: buyer
+    count: 3
+    agent: ./tiny_society.py:Fixed
+    model: small
+    role: buyer
+    private: {value: "uniform(80, 120)", nested: [{cost: "integer(1, 1000000)"}], wait: 1m, word: plain, n: 3}
+    public: {town: "uniform(1, 2)"}
+    secrets:
+      - {attribute: limit, value: {private: value}, norms: [{to: seller, purpose: trade}], audience: ["#friends"]}
+      - {attribute: illness, value: "choice(flu, none at all)", subject: somebody}
+      - {attribute: habit, value: 20s}
+  - {name: seller, agent: ./tiny_society.py:Fixed, private: {cost: "normal(10, 2)"}, think: 5s}
+interventions:
+  - {at: 1h, do: join, entry: {name: late, agent: ./tiny_society.py:Fixed, private: {value: "uniform(0, 1)"}}}
+"""
+PEOPLE = "".join(f"- {{id: p{number}, name: P{number}, goals: [win]}}\n" for number in range(6))
+
+
+def scenario(*overrides: str, base: Path = HERE, text: str = TEXT) -> Scenario:
+    return loads(text, base, overrides=overrides)
+
+
+def by_id(table: list[Frozen]) -> dict[str, Frozen]:
+    return {frozen.member.seat.agent: frozen for frozen in table}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "tiny_society.py").write_text((HERE / "tiny_society.py").read_text())
+    (tmp_path / "people.yaml").write_text(PEOPLE)
+    return tmp_path
+
+
+# --- who is in it -------------------------------------------------------------------------------
+
+
+def test_the_cast_stands_in_order_joiners_last() -> None:
+    (table,) = freeze(scenario())
+    assert [(each.place, each.member.seat.agent, each.entry, each.joined) for each in table] == [
+        (0, "buyer-1", "buyer", 0),
+        (1, "buyer-2", "buyer", 0),
+        (2, "buyer-3", "buyer", 0),
+        (3, "seller", "seller", 0),
+        (4, "late", "late", 3600),
+    ]
+    assert [each.think for each in table] == ["1", "1", "1", "5s", "1"]
+
+
+def test_a_member_is_what_the_entry_says() -> None:
+    buyer = freeze(scenario())[0][0].member
+    assert (buyer.seat.role, buyer.model, buyer.context) == ("buyer", "small", 2048)
+    assert 80 <= buyer.seat.private["value"] < 120
+    assert buyer.seat.private["wait"] == 60
+    assert (buyer.seat.private["word"], buyer.seat.private["n"]) == ("plain", 3)
+    assert buyer.seat.public == {"town": "uniform(1, 2)"}
+    assert freeze(scenario())[0][3].member.context == 4096
+
+
+def test_draws_are_those_of_the_streams() -> None:
+    buyer = by_id(freeze(scenario())[0])["buyer-2"].member.seat.private
+    streams = Streams(7).sub("cast", "buyer-2")
+    assert buyer["value"] == 80 + 40 * streams.draw("private", "value")
+    assert buyer["nested"][0]["cost"] == 1 + int(streams.draw("private", "nested", 0, "cost") * 1_000_000)
+
+
+def test_secrets_are_texts_of_their_holder() -> None:
+    member = by_id(freeze(scenario())[0])["buyer-1"].member
+    limit, illness, habit = member.secrets
+    assert limit.value == f"{member.seat.private['value']:.6g}"
+    assert (limit.subject, limit.holder) == ("buyer-1", "buyer-1")
+    assert limit.norms == ({"to": "seller", "purpose": "trade"}, {"to": "#friends"})
+    assert illness.value in ("flu", "none at all")
+    assert (illness.subject, illness.holder, illness.norms) == ("somebody", "buyer-1", ())
+    assert habit.value == "20s"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [("3", "3"), ("2.50", "2.5"), ("'integer(4, 4)'", "4"), ("{private: n}", "3")]
+)
+def test_secrets_of_numbers_are_written_plainly(value: str, text: str) -> None:
+    cast = freeze(scenario(f"cast.buyer.secrets=[{{attribute: a, value: {value}}}]"))
+    assert cast[0][0].member.secrets[0].value == text
+
+
+# --- draws are keyed ----------------------------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None)
+@given(count=st.integers(2, 12), more=st.integers(1, 8), seed=st.integers(0, 10**6))
+def test_one_agent_more_changes_nobody_else(count: int, more: int, seed: int) -> None:
+    few = by_id(freeze(scenario(f"cast.buyer.count={count}", f"seed={seed}"))[0])
+    many = by_id(freeze(scenario(f"cast.buyer.count={count + more}", f"seed={seed}"))[0])
+    assert {agent: frozen.member for agent, frozen in few.items()}.items() <= {
+        agent: frozen.member for agent, frozen in many.items()
+    }.items()
+
+
+def test_a_new_entry_in_front_and_a_new_private_value_change_no_draw() -> None:
+    before = by_id(freeze(scenario())[0])
+    text = TEXT.replace(
+        "cast:\n", "cast:\n  - {name: idle, agent: ./tiny_society.py:Fixed, private: {v: 'uniform(0, 1)'}}\n"
+    )
+    after = by_id(freeze(scenario("cast.buyer.private.extra='uniform(0, 1)'", text=text))[0])
+    for agent, frozen in before.items():
+        assert frozen.member.seat.private.items() <= after[agent].member.seat.private.items()
+        assert frozen.member.secrets == after[agent].member.secrets
+
+
+def test_seeds_agents_keys_and_tables_have_luck_of_their_own() -> None:
+    first, second = freeze(scenario("tables=2"))
+    other = freeze(scenario("seed=8"))[0]
+    values = [frozen.member.seat.private["value"] for table in (first, second, other) for frozen in table[:3]]
+    assert len(set(values)) == len(values)
+
+
+def test_more_tables_change_no_table() -> None:
+    assert freeze(scenario())[0] == freeze(scenario("tables=3"))[0]
+    assert freeze(scenario("tables=2"))[1] == freeze(scenario("tables=3"))[1]
+
+
+# --- personas -------------------------------------------------------------------------------------
+
+
+def personas(table: list[Frozen]) -> dict[str, str]:
+    return {frozen.member.seat.agent: str(frozen.member.persona.get("id", "")) for frozen in table}
+
+
+def test_sampled_personas_are_others_for_each_agent_and_the_same_at_each_table(home: Path) -> None:
+    sampled = ("cast.buyer.persona={sample: people.yaml}", "cast.seller.persona={sample: people.yaml}")
+    first, second = freeze(scenario(*sampled, "tables=2", base=home))
+    dealt = personas(first)
+    assert len({dealt[agent] for agent in ("buyer-1", "buyer-2", "buyer-3", "seller")}) == 4
+    assert dealt["late"] == ""
+    assert personas(second) == dealt
+    assert first[0].member.persona["goals"] == ["win"]
+
+
+def test_a_larger_entry_keeps_the_personas_of_its_earlier_members(home: Path) -> None:
+    sampled = "cast.buyer.persona={sample: people.yaml}"
+    few = personas(freeze(scenario(sampled, base=home))[0])
+    many = personas(freeze(scenario(sampled, "cast.buyer.count=14", base=home))[0])
+    assert few.items() <= many.items()
+    for cycle in (range(1, 7), range(7, 13)):
+        assert len({many[f"buyer-{number}"] for number in cycle}) == 6
+
+
+def test_a_persona_is_picked_by_id_or_written_inline(home: Path) -> None:
+    picked, inline = "cast.buyer.persona={file: people.yaml, id: p4}", "cast.seller.persona={name: Sue, age: 30}"
+    table = by_id(freeze(scenario(picked, inline, base=home))[0])
+    assert table["buyer-1"].member.persona == {"id": "p4", "name": "P4", "goals": ["win"]}
+    assert table["seller"].member.persona == {"name": "Sue", "age": 30}
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("{sample: peple.yaml}", "cast.buyer.persona.sample: no file 'peple.yaml' in"),
+        ("{file: peple.yaml, id: a}", "cast.buyer.persona.file: no file 'peple.yaml' in"),
+        ("{file: people.yaml, id: q4}", "cast.buyer.persona.id: people.yaml has no persona 'q4'; choose one of p0, p1"),
+        ("{sample: broken.jsonl}", "broken.jsonl:2: 1.age: -4 is wrong; expected at least 0"),
+    ],
+)
+def test_a_missing_or_wrong_persona_is_one_line(home: Path, spec: str, message: str) -> None:
+    (home / "broken.jsonl").write_text('{"id": "a"}\n{"id": "b", "age": -4}\n')
+    with pytest.raises(ScenarioError) as caught:
+        freeze(scenario(f"cast.buyer.persona={spec}", base=home))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+# --- into the record and back ---------------------------------------------------------------------
+
+
+def test_rows_have_the_columns_of_the_record() -> None:
+    assert list(CastRow.model_fields) == [
+        *("tbl", "place", "agent", "role", "private", "public", "persona", "secrets", "model", "think", "joined")
+    ]
+    for row in rows(freeze(scenario())):
+        assert len(row) == len(CastRow.model_fields)
+        assert [type(value) for value in row] == [int, int, *[str] * 8, int]
+
+
+def test_a_stored_cast_comes_back_the_same_without_the_files(home: Path) -> None:
+    read = scenario("cast.buyer.persona={sample: people.yaml}", "tables=2", base=home)
+    frozen = freeze(read)
+    stored = rows(frozen)
+    (home / "people.yaml").unlink()
+    again = thaw(reversed(stored), loads(TEXT, home, overrides=["tables=2"]))
+    assert again == frozen
+    assert list(again[0][0].member.seat.private) == list(frozen[0][0].member.seat.private)
+    assert cast_hash(again) == cast_hash(frozen)
+
+
+def test_the_hash_follows_the_cast() -> None:
+    hashes = {
+        cast_hash(freeze(scenario(*overrides)))
+        for overrides in ((), ("seed=8",), ("tables=2",), ("cast.seller.think=6s",), ("cast.seller.role=x",))
+    }
+    assert len(hashes) == 5
+    assert cast_hash(freeze(scenario())) in hashes
+
+
+def test_a_stored_cast_of_another_scenario_is_refused() -> None:
+    stored = rows(freeze(scenario("tables=2")))
+    for overrides, what in (
+        (("cast.buyer.count=2",), "whom this scenario does not name"),
+        (("cast.buyer.count=4", "tables=2"), "the stored cast lacks 'buyer-4' at table 0"),
+        ((), "has 'buyer-1' at table 1"),
+    ):
+        with pytest.raises(ScenarioError, match=what):
+            thaw(stored, scenario(*overrides))

@@ -1,0 +1,744 @@
+"""The command line: every command on small societies, what it says when something is wrong, and Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sim.cli import app
+from sim.failures import exit_code
+from sim.library import files
+from sim.reader import Run
+
+ROOT = Path(__file__).parents[2]
+SCRIPTED = ROOT / "scenarios" / "negotiation" / "bargaining_rubinstein.yaml"
+AGORA = Path(sys.executable).with_name("agora")
+
+TALK: dict[str, Any] = {
+    "name": "talk",
+    "seed": 3,
+    "clock": {"until": "1h"},
+    "world": {"use": "worlds.games.matrix:Matrix", "game": "pd", "rounds": 4, "talk": "explicit"},
+    "models": {"small": {"engine": "synthetic", "garbage": 0.2}},
+    "cast": [
+        {
+            "name": "player",
+            "count": 4,
+            "agent": "agents.llm:LLMAgent",
+            "model": "small",
+            "think": "lognormal(5s, 0.5)",
+            "secrets": [{"attribute": "debt", "value": "[red]4300[/red]"}],
+        }
+    ],
+}
+
+
+def written(folder: Path, name: str = "talk.yaml", **changes: Any) -> Path:
+    """The scenario, with other values for some keys, as a file."""
+    path = folder / name
+    path.write_text(yaml.safe_dump({**TALK, **changes}, sort_keys=False, allow_unicode=False), encoding="utf-8")
+    return path
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def line(self) -> str:
+        """The one line of an error."""
+        assert self.err.count("\n") == 1, self.err
+        return self.err.strip()
+
+
+Agora = Callable[..., Said]
+
+
+@pytest.fixture
+def agora(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Agora:
+    """Runs a command in this process; its runs are in the test's folder."""
+    monkeypatch.setenv("AGORA_RUNS", str(tmp_path / "runs"))
+    monkeypatch.chdir(tmp_path)
+
+    def call(*args: object) -> Said:
+        code = exit_code(lambda: app(args=[str(arg) for arg in args], prog_name="agora"))
+        shown = capsys.readouterr()
+        return Said(code, shown.out, shown.err)
+
+    return call
+
+
+def runs(folder: Path) -> list[Path]:
+    return files(folder / "runs")
+
+
+def log_hash(path: Path) -> str:
+    with Run(path) as run:
+        return run.manifest().hash
+
+
+# --- a run and what can be done with it --------------------------------------------------------------
+
+
+def test_a_scripted_society(agora: Agora, tmp_path: Path) -> None:
+    said = agora("run", SCRIPTED, "-q", "--set", "cast.0.think=2s")
+    assert said.code == 0
+    assert "finished" in said.out
+    assert " scripted " in said.out
+    assert "model calls" not in said.out
+    (path,) = runs(tmp_path)
+    assert path.stem in said.out
+    assert f"agora verify {path.stem}" in said.out
+    listed = agora("runs")
+    assert (listed.code, path.stem in listed.out, "finished" in listed.out) == (0, True, True)
+    assert "all equal" in agora("verify", path.stem[:-3]).out
+    assert "all equal" in agora("verify", path).out
+    assert agora("resume", "last", "-q").code == 0
+
+
+def test_a_society_of_models(agora: Agora, tmp_path: Path) -> None:
+    said = agora("run", written(tmp_path))
+    assert said.code == 0, said.err
+    for part in ("free text", "choice", "retried", "prompt tokens", "rethink", "matrix.mean_payoff", "player-1"):
+        assert part in said.out
+    (path,) = runs(tmp_path)
+    again = agora("show", "last")
+    assert again.out.strip() in said.out
+    assert "events replayed to its end, all equal" in agora("verify", "last").out
+    assert "matrix.mean_payoff" in agora("measure", "last").out
+    cast = agora("show", path, "--cast").out
+    assert "player-4" in cast
+    assert "debt: [red]4300[/red]" in cast
+    one = agora("show", "last", "--agent", "player-2").out
+    for part in ("act at 0s", "saw message #", "did", "tokens"):
+        assert part in one
+    assert len(agora("show", "last", "--agent", "player-2", "--limit", "1").out) < len(one)
+
+
+def test_fork_by_a_parameter_and_by_a_word(agora: Agora, tmp_path: Path) -> None:
+    agora("run", written(tmp_path), "-q")
+    (parent,) = runs(tmp_path)
+    assert agora("fork", "last", "--at", "20s", "-q").code == 0
+    same = [path for path in runs(tmp_path) if path != parent]
+    assert [log_hash(path) for path in same] == [log_hash(parent)]
+    said = agora("fork", parent.stem, "--at", "20s", "--set", "rounds=6", "--edit", "{do: say, text: Hurry}", "-q")
+    assert said.code == 0, said.err
+    child = runs(tmp_path)[-1]
+    assert log_hash(child) != log_hash(parent)
+    assert "Hurry" in agora("show", child, "--channel", "all").out
+    assert "all equal" in agora("verify", child).out
+    assert parent.stem in agora("runs").out.splitlines()[-1]
+    colder = agora("fork", parent, "--at", "20s", "--set", "models.small.temperature=0.1", "-q")
+    assert colder.code == 0, colder.err
+
+
+def test_replicates_and_forks_that_wait(agora: Agora, tmp_path: Path) -> None:
+    agora("run", written(tmp_path), "-q")
+    (parent,) = runs(tmp_path)
+    said = agora("fork", "last", "--at", "10s", "--replicates", "2", "--no-start")
+    assert said.code == 0
+    assert said.out.count("not started; agora resume") == 2
+    plain, other = (path for path in runs(tmp_path) if path != parent)
+    assert [agora("resume", path, "-q").code for path in (plain, other)] == [0, 0]
+    assert log_hash(plain) == log_hash(parent)
+    assert log_hash(other) != log_hash(parent)
+
+
+def test_export(agora: Agora, tmp_path: Path) -> None:
+    agora("run", written(tmp_path), "-q")
+    said = agora("export", "last", "--parquet", tmp_path / "out")
+    assert said.code == 0
+    listed = {Path(line) for line in said.out.split()}
+    assert {path.name for path in listed} >= {"decisions.parquet", "facts.parquet", "calls.parquet"}
+    assert all(path.stat().st_size for path in listed)
+
+
+def test_a_budget_pauses_and_a_resumed_run_is_the_same(agora: Agora, tmp_path: Path) -> None:
+    scenario = written(tmp_path)
+    paused = agora("run", scenario, "-q", "--budget", "2000")
+    assert paused.code == 3
+    assert "budget of 2000 tokens" in paused.out
+    assert "agora resume" in paused.out
+    assert "agora fork" not in paused.out
+    (path,) = runs(tmp_path)
+    assert "paused" in agora("runs").out
+    assert "as far as the record reaches" in agora("verify", path).out
+    assert agora("resume", "last", "-q").code == 0
+    agora("run", scenario, "-q")
+    assert log_hash(path) == log_hash(runs(tmp_path)[-1])
+
+
+def test_a_dead_engine_pauses_and_the_run_goes_on(agora: Agora, tmp_path: Path) -> None:
+    dying = written(tmp_path, models={"small": {"engine": "synthetic", "dead_after": 15}})
+    said = agora("run", dying, "-q")
+    assert said.code == 3
+    assert "died after 15 calls" in said.out
+    assert "Nothing is lost" in said.out
+    (path,) = runs(tmp_path)
+    assert f"Or on another model: agora fork {path.stem} --at TIME --set models.small.KEY=VALUE" in said.out
+    for _ in range(10):
+        said = agora("resume", "last", "-q")
+        if said.code == 0:
+            break
+        assert said.code == 3
+    assert said.code == 0
+    with Run(path) as run:
+        assert not {how for hows in run.counts().decisions.values() for how in hows} - {"chosen", "retried"}
+    agora("run", written(tmp_path, models={"small": {"engine": "synthetic"}}), "-q")
+    assert log_hash(path) == log_hash(runs(tmp_path)[-1])
+
+
+def test_a_world_that_breaks_a_rule_fails_the_run(agora: Agora, tmp_path: Path) -> None:
+    agora("new", "world", "bazaar", "--folder", tmp_path)
+    world = tmp_path / "bazaar.py"
+    world.write_text(world.read_text().replace("pot = 2 * sum", "pot = nothing * sum"))
+    said = agora("run", tmp_path / "bazaar.yaml", "-q")
+    assert said.code == 1
+    assert "Bazaar.step raised NameError" in said.out
+
+
+def test_a_run_is_called_as_one_likes(agora: Agora, tmp_path: Path) -> None:
+    assert agora("run", SCRIPTED, "-q", "--name", "frost-1").code == 0
+    assert runs(tmp_path) == [tmp_path / "runs" / "frost-1.db"]
+    again = agora("run", SCRIPTED, "-q", "--name", "frost-1")
+    assert again.code == 2
+    assert "--name frost-1 is taken" in again.line
+    assert "agora resume frost-1" in again.line
+    assert len(runs(tmp_path)) == 1
+
+
+def test_the_runs_fit_on_a_terminal(agora: Agora, tmp_path: Path) -> None:
+    scenario = written(tmp_path, world={**TALK["world"], "rounds": 1})
+    agora("run", scenario, "-q", "--runs", tmp_path / "there", "--set", "name=societies-of-llms")
+    agora("run", scenario, "-q", "--runs", tmp_path / "there", "--name", "m" * 60)
+    first = files(tmp_path / "there")[0].stem
+    agora("fork", first, "--runs", tmp_path / "there", "--at", "1s", "--no-start")
+    said = agora("runs", "--runs", tmp_path / "there")
+    assert said.code == 0
+    lines = said.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert re.fullmatch(rf"finished    {first} \d{{4}}-\d\d-\d\d \d\d:\d\d +8 +\d+", lines[1]), lines
+    assert lines[2] == f"finished    {'m' * 60}"
+    assert re.fullmatch(r" +\d{4}-\d\d-\d\d \d\d:\d\d +8 +\d+", lines[3])
+    assert lines[4] == f"not started {first}-at1"
+    assert lines[6] == f"            forked from {first}"
+    assert len({line.index(" 20") for line in lines if " 20" in line and "-at" not in line}) == 1
+
+
+def test_a_fork_that_was_never_started(agora: Agora, tmp_path: Path) -> None:
+    agora("run", written(tmp_path), "-q", "--name", "parent")
+    agora("fork", "parent", "--at", "10s", "--no-start")
+    for command in ("show", "measure"):
+        said = agora(command, "parent-at10")
+        assert said.code == 0
+        assert "not started" in said.out
+        assert "agora resume parent-at10" in said.out
+        assert len(said.out.splitlines()) <= 2
+
+
+def test_a_fork_comes_before_the_end_of_its_parent(agora: Agora, tmp_path: Path) -> None:
+    agora("run", written(tmp_path), "-q", "--name", "whole")
+    agora("run", written(tmp_path), "-q", "--name", "half", "--budget", "1000")
+    with Run(tmp_path / "runs" / "whole.db") as run:
+        end = max(decision.tick for decision in run.decisions())
+    assert agora("fork", "whole", "--at", end, "--no-start").code == 0
+    assert f"--at {end + 1}: whole ends at {end}s" in agora("fork", "whole", "--at", end + 1, "--no-start").line
+    assert agora("fork", "half", "--at", end + 1, "--no-start").code == 0
+    assert "--at 61m: half ends at 1h" in agora("fork", "half", "--at", "61m").line
+    assert len(runs(tmp_path)) == 4
+
+
+def test_measures_of_a_run_that_is_not_finished(agora: Agora, tmp_path: Path) -> None:
+    agora("run", written(tmp_path), "-q", "--name", "half", "--budget", "5000")
+    said = agora("measure", "half")
+    assert said.code == 0
+    assert said.out.startswith("half is paused: these are the numbers so far, and they are not kept\n")
+    assert "matrix.mean_payoff" in said.out
+    assert "matrix.mean_payoff" not in agora("show", "half").out
+    agora("run", written(tmp_path), "-q", "--name", "begun", "--budget", "10")
+    assert agora("show", "begun", "--agent", "player-1").out == "player-1 has decided nothing so far\n"
+    assert agora("measure", "begun").out == "begun is paused, and nothing in it can be measured yet\n"
+
+
+def test_measures_where_none_is_named(agora: Agora, tmp_path: Path) -> None:
+    agora("new", "world", "bazaar", "--folder", tmp_path)
+    world = tmp_path / "bazaar.py"
+    text = re.sub(r"(metrics: ClassVar.*?=).*", r"\1 ()", world.read_text())
+    world.write_text(text)
+    agora("run", tmp_path / "bazaar.yaml", "-q", "--name", "bare")
+    said = agora("measure", "bare")
+    assert said.code == 0
+    assert "bare has nothing to measure" in said.out
+    assert "agora measure" not in said.out
+
+
+def test_an_outcome_is_short_unless_all_is_wanted(agora: Agora, tmp_path: Path) -> None:
+    cast = [{"name": "p", "count": 40, "agent": "worlds.games.strategies:TitForTat", "think": "2s"}]
+    world = {**TALK["world"], "rounds": 1, "talk": "none"}
+    said = agora("run", written(tmp_path, cast=cast, models={}, world=world), "-q", "--name", "crowd")
+    assert said.code == 0, said.err
+    rows = [line.split() for line in said.out.splitlines()]
+    payoffs = [row[1:3] for row in rows if row and row[0] == "matrix.mean_payoff"]
+    assert payoffs[0][0] == "3"
+    assert [row[1] for row in payoffs[1:]] == [f"p-{n}" for n in range(1, 12)]
+    assert "10 more agents: agora show crowd --all" in said.out
+    assert "58 more numbers: agora show crowd --all" in said.out
+    whole = agora("show", "crowd", "--all").out
+    assert "more" not in whole
+    assert whole.count("matrix.mean_payoff") == 41
+    assert sum(line.split()[0].startswith("p-") for line in whole.splitlines()) == 40
+    assert agora("measure", "crowd").out.splitlines()[-1] == " 58 more numbers: agora measure crowd --all"
+
+
+def test_agents_without_a_reward_have_none(agora: Agora, tmp_path: Path) -> None:
+    cast = [
+        {"name": "right", "agent": "agents.scripted:Constant", "with": {"answer": "heads"}, "think": 1},
+        {"name": "late", "agent": "agents.scripted:Constant", "with": {"answer": "heads"}, "think": 50},
+    ]
+    world = {"use": "tests.sim.coins:Coins", "rounds": 12, "period": 5}
+    said = agora("run", written(tmp_path, cast=cast, models={}, world=world, clock={"until": 45}), "-q")
+    assert said.code == 0, said.err
+    assert re.search(r"^ right +[1-9]\d*\.00$", said.out, re.M)
+    assert re.search(r"^ late +0\.00$", said.out, re.M)
+
+
+def test_the_cast_is_short(agora: Agora, tmp_path: Path) -> None:
+    agora("run", ROOT / "scenarios" / "markets" / "apple_market.yaml", "-q", "--set", "clock.until=1m")
+    head, first, *_ = agora("show", "last", "--cast").out.splitlines()
+    assert head.split() == ["agent", "role", "private"]
+    assert re.fullmatch(r" buyer-1 +buyer +values \[\d{2,3}(\.\d+)?, \d{2,3}(\.\d+)?\]", first)
+    assert all(len(number) <= 5 for number in re.findall(r"[\d.]+", first))
+
+
+def test_transcripts_in_a_pipe_are_plain_lines(agora: Agora, tmp_path: Path) -> None:
+    say = [{"do": "say", "at": "1s", "text": "Hurry."}]
+    agora("run", written(tmp_path, interventions=say), "-q")
+    one = agora("show", "last", "--agent", "player-2").out
+    assert not set("╭╮╰╯│─") & set(one)
+    assert re.search(r"^ {12}(act|rethink) at \d+s  (stop|length), \d+ \+ \d+ tokens$", one, re.M)
+    assert re.search(r"^ {12}\| ", one, re.M)
+    said = agora("show", "last", "--channel", "all").out.splitlines()
+    assert said
+    assert all(re.match(r" *\d[\dmhs]*  [a-z]\w* #\d+", line) for line in said)
+    assert not any(line.endswith(" ") for line in [*said, *one.splitlines()])
+
+
+def test_the_version(agora: Agora) -> None:
+    from importlib.metadata import version
+
+    assert agora("--version") == Said(0, f"agora {version('agora-sim')}\n", "")
+
+
+def test_the_list_of_commands_holds_whole_sentences(agora: Agora) -> None:
+    listed = agora("--help").out.split("Commands:\n")[1].splitlines()
+    assert len(listed) == len(app.registered_commands)
+    assert all(line.endswith(".") and not line.endswith("...") for line in listed)
+
+
+# --- looking at plug-ins and scenarios ----------------------------------------------------------------
+
+
+def test_check_says_what_a_scenario_would_run(agora: Agora, tmp_path: Path) -> None:
+    said = agora("check", written(tmp_path, stop={"after": "30 decisions"}), "--set", "tables=3")
+    assert said.code == 0
+    for part in ("worlds.games.matrix:Matrix", "ends after 30 decisions or at 1h", "tables 3", "interventions 0"):
+        assert part in said.out
+    assert "at most about 90 decisions" in said.out
+    assert "agents.llm:LLMAgent" in said.out
+    assert not (tmp_path / "runs").exists()
+
+
+def test_check_estimates_decisions_from_think_times(agora: Agora, tmp_path: Path) -> None:
+    cast = [{"name": "a", "count": 2, "agent": "agents.scripted:RandomLegal", "think": "10s"}]
+    said = agora("check", written(tmp_path, cast=cast, models={}))
+    assert "at most about 720 decisions" in said.out
+    unbounded = agora("check", written(tmp_path, cast=cast, models={}, clock={"until": None}))
+    assert "decisions: not to be told beforehand" in unbounded.out
+    assert "ends when the world does" in unbounded.out
+
+
+@pytest.mark.parametrize(
+    "use",
+    ["worlds.negotiation.bargaining:Bargaining", "worlds.negotiation.strategies:Greedy", "agents.scripted:RandomLegal"],
+)
+def test_check_of_what_is_shipped(use: str, agora: Agora) -> None:
+    said = agora("check", use)
+    assert said.code == 0, said.err
+    assert f"{use} keeps the rules" in said.out
+
+
+def test_check_of_a_world_with_parameters_and_generic_seats(agora: Agora) -> None:
+    said = agora("check", "tests.sim.coins:Coins", "--set", "rounds=2")
+    assert said.code == 0, said.err
+    assert "played with seats that have no roles or values, 4 agents" in said.out
+    wrong = agora("check", "tests.sim.coins:Coins", "--set", "round=2")
+    assert wrong.code == 2
+    assert "did you mean rounds?" in wrong.line
+
+
+def test_check_with_a_scenario_of_ones_own(agora: Agora, tmp_path: Path) -> None:
+    scenario = written(tmp_path)
+    said = agora("check", "worlds.games.matrix:Matrix", "--scenario", scenario)
+    assert said.code == 0, said.err
+    assert "talk.yaml" in said.out
+    wrong = agora("check", "worlds.games.strategies:Grim", "--scenario", scenario)
+    assert wrong.code == 2
+    assert "does not use worlds.games.strategies:Grim" in wrong.line
+
+
+def test_check_of_what_is_broken(agora: Agora) -> None:
+    said = agora("check", "tests.sim.coins:Misnames")
+    assert said.code == 2
+    lines = said.err.splitlines()
+    assert lines
+    assert all(line.startswith("agora: tests.sim.coins:Misnames: ") for line in lines)
+    assert "a turn names its agent and tick" in said.err
+    mind = agora("check", "tests.sim.coins:Cheats")
+    assert mind.code == 2
+    assert "its answers are legal" in mind.err
+
+
+def test_check_prints_the_schema(agora: Agora) -> None:
+    assert json.loads(agora("check", "--schema").out)["title"] == "Scenario"
+
+
+def test_new_then_run(agora: Agora, tmp_path: Path) -> None:
+    said = agora("new", "agent", "thinker", "--folder", tmp_path / "mine")
+    assert said.code == 0
+    assert "thinker.py" in said.out
+    assert agora("run", tmp_path / "mine" / "thinker.yaml", "-q").code == 0
+    assert "is there already" in agora("new", "agent", "thinker", "--folder", tmp_path / "mine").line
+
+
+def test_doctor(agora: Agora) -> None:
+    said = agora("doctor")
+    assert said.code == 0
+    for part in ("Python", "core packages", "SQLite", "vLLM", "embedded model", "GPU", "cores", "runs folder"):
+        assert part in said.out
+
+
+def test_models_says_what_to_do_where_the_model_cannot_be_made(agora: Agora, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agents.engines import embedded
+
+    def missing() -> str:
+        raise embedded.EmbeddedModelError("the embedded model's package is not installed: make demo")
+
+    monkeypatch.setattr(embedded, "prepare", missing)
+    said = agora("models")
+    assert said.code == 2
+    assert "make demo" in said.line
+    monkeypatch.setattr(embedded, "prepare", lambda: "it is ready")
+    assert agora("models").out == "it is ready\n"
+
+
+# --- what is wrong, in one line -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "parts"),
+    [
+        (["run", "nowhere.yaml"], ["nowhere.yaml", "no such file"]),
+        (["check", "nowhere.yaml"], ["nowhere.yaml", "no such file"]),
+        (["run", "talk.yaml", "--set", "sede=4"], ["sede", "did you mean seed?"]),
+        (["run", "talk.yaml", "--set", "seed"], ["seed", "key=value"]),
+        (["run", "talk.yaml", "--set", "clock.until=soon"], ["clock.until", "'soon'", "a duration like"]),
+        (["run", "talk.yaml", "--set", "world.round=4"], ["world.round", "did you mean rounds?"]),
+        (["run", "talk.yaml", "--set", "cast.playr.count=4"], ["playr", "did you mean player?"]),
+        (["run", "talk.yaml", "--set", "models.small.engine=vlm"], ["models.small.engine", "did you mean vllm?"]),
+        (["run", "misspelt.yaml"], ["misspelt.yaml:5", "wrld", "did you mean world?"]),
+        (["run", "no.yaml"], ["no.yaml:1", "cannot be a key"]),
+        (["check", ""], ["nothing to check"]),
+        (["check", "sim.types:Turn"], ["sim.types:Turn", "no world", "no agent"]),
+        (["check", "worlds.games.matrix:Matrx"], ["did you mean Matrix?"]),
+        (["check", "wrlds.games:Matrix"], ["wrlds"]),
+        (["check", "./nothing.py:World"], ["no file ./nothing.py"]),
+        (["show", "nobody"], ["no run 'nobody'", "the last is"]),
+        (["show", "last", "--agent", "playr-1"], ["no agent 'playr-1'", "did you mean player-1?"]),
+        (["show", "last", "--agent", "player-1", "--table", "7"], ["table 7"]),
+        (["show", "last", "--cast", "--table", "7"], ["table 7"]),
+        (["show", "last", "--channel", "all", "--table", "7"], ["table 7"]),
+        (["show", "last", "--table", "7"], ["no table 7", "its only table is 0"]),
+        (["show", "last", "--table", "-1", "--all"], ["no table -1"]),
+        (["show", "last", "--channel", "#garden"], ["'#garden'"]),
+        (["show", "fake.db"], ["fake.db", "not a run"]),
+        (["resume", "fake.db"], ["fake.db", "not a run"]),
+        (["verify", "gone.db"], ["no run 'gone.db'"]),
+        (["fork", "last", "--at", "soon"], ["fork.at", "'soon'"]),
+        (["fork", "last", "--at", "59m"], ["--at 59m: talk-", "ends at", "earlier"]),
+        (
+            ["fork", "last", "--at", "10s", "--set", "game=chicken"],
+            ["'game'", "choose one of continuation, deadline, rounds"],
+        ),
+        (["fork", "last", "--at", "10s", "--set", "rounds"], ["rounds", "key=value"]),
+        (["fork", "last", "--at", "10s", "--edit", "say hello"], ["--edit", "{do: say"]),
+        (["fork", "last", "--at", "10s", "--edit", "{do: say, text: x, at: 2s}"], ["before the fork"]),
+        (["fork", "last", "--at", "10s", "--edit", "{do: sing}"], ["'sing'"]),
+        (["new", "world", "9"], ["'9'"]),
+        (["new", "planet", "mars"], ["'planet'", "choose one of agent, scenario, world"]),
+        (["run", "."], [". is a folder; name a .yaml file"]),
+        (["check", "."], [". is a folder; name a .yaml file"]),
+        (["check", "worlds.games.matrix:Matrix", "--scenario", "."], [". is a folder"]),
+        (["run", "talk.yaml", "--name", "a b"], ["--name 'a b'", "like frost-1"]),
+        (["run", "talk.yaml", "--name", "../talk"], ["--name '../talk'"]),
+        (["run", "talk.yaml", "--name", "last"], ["--name 'last'"]),
+        (["run", "talk.yaml", "--name", "project"], ["--name 'project'"]),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, list) else "",
+)
+def test_one_line_and_exit_code_2(args: list[str], parts: list[str], agora: Agora, tmp_path: Path) -> None:
+    written(tmp_path)
+    (tmp_path / "misspelt.yaml").write_text((tmp_path / "talk.yaml").read_text().replace("world:", "wrld:"))
+    (tmp_path / "no.yaml").write_text("{{{")
+    (tmp_path / "fake.db").write_text("SQLite? Never heard of it. " * 100)
+    if args[0] in ("show", "fork", "resume", "verify"):
+        agora("run", "talk.yaml", "-q")
+    said = agora(*args)
+    assert said.code == 2, said
+    for part in parts:
+        assert part in said.line
+    assert said.line.startswith("agora: ")
+    assert "Traceback" not in said.err
+
+
+def test_no_runs_yet(agora: Agora) -> None:
+    assert "agora run SCENARIO" in agora("show", "last").line
+    said = agora("runs")
+    assert said.code == 0
+    assert "agora run SCENARIO" in said.out
+
+
+def test_a_file_that_is_no_run_does_not_hide_the_others(agora: Agora, tmp_path: Path) -> None:
+    agora("run", SCRIPTED, "-q")
+    (tmp_path / "runs" / "notes.db").write_text("not a database")
+    said = agora("runs")
+    assert said.code == 0
+    assert "finished" in said.out
+    assert "notes" in said.out
+
+
+def test_an_ambiguous_name_is_refused(agora: Agora, tmp_path: Path) -> None:
+    for _ in range(2):
+        agora("run", SCRIPTED, "-q")
+    said = agora("show", "barg")
+    assert said.code == 2
+    assert "could be" in said.line
+
+
+@pytest.mark.parametrize(
+    "args",
+    [[], ["dance"], ["run"], ["run", "a", "b"], ["fork", "last"], ["show", "x", "--tabel", "1"], ["runs", "here"]],
+)
+def test_usage_errors(args: list[str], agora: Agora) -> None:
+    assert agora(*args).code == 2
+
+
+def test_a_run_that_another_process_writes_is_refused(agora: Agora, tmp_path: Path) -> None:
+    from sim.store import Store
+
+    agora("run", SCRIPTED, "-q")
+    (path,) = runs(tmp_path)
+    with Store.open(path):
+        said = agora("resume", "last", "-q")
+    assert said.code == 2
+    assert "is being written by process" in said.line
+
+
+def test_an_unwritable_folder(agora: Agora, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    said = agora("run", SCRIPTED, "-q", "--runs", tmp_path / "file" / "runs")
+    assert said.code == 2
+    assert "file" in said.line
+
+
+# --- texts of models and users ----------------------------------------------------------------------------
+
+NASTY = "[bold red]FREE[/bold red] \x1b[31mred\x1b[0m :smile: \x07\u202eabc\x9b2J\r\n    10s  did  everything"
+
+
+def assert_harmless(text: str) -> None:
+    for mark in "\x1b\x07\u202e\x9b\r":
+        assert mark not in text
+    assert "\n    10s  did  everything" not in text
+
+
+def test_texts_never_reach_the_terminal_as_commands(agora: Agora, tmp_path: Path) -> None:
+    say = [
+        {"do": "say", "at": "1s", "text": NASTY},
+        {"do": "say", "at": "2s", "text": "[/] unbalanced [", "to": "player-1"},
+    ]
+    # A model that says such things: free text may hold anything but control characters.
+    rule = {"engine": "synthetic", "rule": "tests.sim.test_cli:bold"}
+    agora("run", written(tmp_path, interventions=say, models={"small": rule}), "-q")
+    said = [agora("show", "last", *args) for args in ([], ["--cast"], ["--agent", "player-1"], ["--channel", "all"])]
+    for one in said:
+        assert one.code == 0, one.err
+        assert_harmless(one.out)
+    assert "[bold red]FREE[/bold red]" in said[3].out
+    assert ":smile:" in said[3].out
+    assert "\\x1b[31m" in said[3].out
+    assert "[/] unbalanced [" in said[2].out
+    assert "[blink]deal[/blink]" in said[2].out
+
+
+def bold(request: Any) -> str | None:
+    """A model that speaks markup."""
+    return "[blink]deal[/blink] \u202e:bomb:" if hasattr(request.format, "max_chars") else None
+
+
+def test_error_lines_are_harmless_too(agora: Agora) -> None:
+    said = agora("run", "\x1b[31mred\x1b[0m.yaml")
+    assert said.code == 2
+    assert_harmless(said.err)
+    assert "\\x1b[31mred" in said.line
+
+
+# --- real processes -----------------------------------------------------------------------------------------
+
+
+class Process:
+    """A command in a process of its own."""
+
+    def __init__(self, folder: Path, *args: object) -> None:
+        command = [AGORA, *map(str, args)]
+        self.popen = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={"PATH": "/usr/bin:/bin"},
+        )
+
+    def interrupt(self) -> None:
+        self.popen.send_signal(signal.SIGINT)
+
+    def end(self, within: float = 60) -> Said:
+        out, err = self.popen.communicate(timeout=within)
+        return Said(self.popen.returncode, out, err)
+
+
+def wait_until(there: Callable[[], bool], process: Process) -> None:
+    deadline = time.monotonic() + 60
+    while not there():
+        assert process.popen.poll() is None, process.end()
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Callable[..., Process]]:
+    """Starts commands; what still runs at the end is killed."""
+    all_of_them: list[Process] = []
+
+    def start(*args: object) -> Process:
+        all_of_them.append(Process(tmp_path, *args))
+        return all_of_them[-1]
+
+    yield start
+    for process in all_of_them:
+        if process.popen.poll() is None:
+            process.popen.kill()
+        process.popen.communicate()
+
+
+def decisions(folder: Path) -> int:
+    found = runs(folder)
+    if not found:
+        return 0
+    with Run(found[-1]) as run:
+        return sum(1 for _ in run.decisions())
+
+
+def test_ctrl_c_once_stops_cleanly_and_the_resumed_log_is_the_same(
+    agora: Agora, started: Callable[..., Process], tmp_path: Path
+) -> None:
+    world = {**TALK["world"], "rounds": 15}
+    slow = {"engine": "synthetic", "garbage": 0.2, "latency": "lognormal(40ms, 0.5)"}
+    scenario = written(tmp_path, world=world, models={"small": slow})
+    process = started("run", scenario)
+    wait_until(lambda: decisions(tmp_path) > 8, process)
+    process.interrupt()
+    said = process.end()
+    assert said.code == 130, said
+    assert "was interrupted. Nothing is lost. Go on: agora resume talk-" in said.out
+    assert "Traceback" not in said.err
+    (path,) = runs(tmp_path)
+    with Run(path) as run:
+        assert run.status == "interrupted"
+    resumed = started("resume", "last", "-q").end()
+    assert resumed.code == 0, resumed
+    assert agora("run", scenario, "-q", "--set", "models.small.latency=0s").code == 0
+    assert log_hash(path) == log_hash(runs(tmp_path)[-1])
+
+
+SILENT = '''
+from concurrent.futures import Future
+from pathlib import Path
+
+class Silent:
+    """Never answers."""
+
+    def submit(self, request):
+        Path("asked").touch()
+        return Future()
+
+    def close(self):
+        pass
+'''
+
+
+def test_ctrl_c_twice_stops_at_once(started: Callable[..., Process], tmp_path: Path) -> None:
+    (tmp_path / "silent.py").write_text(SILENT)
+    process = started("run", written(tmp_path, models={"small": {"engine": "./silent.py:Silent"}}), "-q")
+    wait_until((tmp_path / "asked").exists, process)
+    process.interrupt()
+    time.sleep(0.8)
+    assert process.popen.poll() is None, "calls in flight are waited for"
+    process.interrupt()
+    said = process.end(within=20)
+    assert said.code == 130, said
+    assert "Go on: agora resume" in said.out
+    assert "Traceback" not in said.err
+
+
+def test_ctrl_c_before_the_run_begins(started: Callable[..., Process], tmp_path: Path) -> None:
+    slow = "import time\nfrom pathlib import Path\n\nclass Slow:\n    def __init__(self):\n"
+    (tmp_path / "slow.py").write_text(slow + "        Path('building').touch()\n        time.sleep(60)\n")
+    process = started("run", written(tmp_path, models={"small": {"engine": "./slow.py:Slow"}}), "-q")
+    wait_until((tmp_path / "building").exists, process)
+    process.interrupt()
+    process.interrupt()
+    process.interrupt()
+    said = process.end(within=20)
+    assert said.code == 130, said
+    assert "Traceback" not in said.err
+    assert "agora resume talk-" in said.out
+
+
+def test_a_real_process_says_one_line(started: Callable[..., Process], tmp_path: Path) -> None:
+    said = started("run", written(tmp_path), "--set", "clock.until=soon").end()
+    assert said.code == 2
+    assert "clock.until" in said.line
+    assert not said.out
+
+
+def test_a_live_display_does_not_reach_the_output(started: Callable[..., Process], tmp_path: Path) -> None:
+    said = started("run", written(tmp_path)).end()
+    assert said.code == 0
+    assert "\x1b" not in said.out
+    assert said.out.splitlines()[-1].startswith("talk-")
