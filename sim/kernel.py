@@ -170,6 +170,8 @@ class Table:
         self.index = log.table
         self.until = inf if until is None else until
         self.round = 0
+        self._tick = -1
+        """Tick of the last event."""
         self.finished = False
         self.alive = 0
         self._expected = 0
@@ -289,8 +291,6 @@ class Table:
                 f"table {self.index}, tick {now}: more than {MAX_ROUNDS} rounds in one tick; "
                 f"agents that think for 0 ticks keep waking each other: {', '.join(agents[:10])}"
             )
-
-    _tick = -1
 
     def _change(self, now: int, slot: Slot, change: Change, player: Player | None) -> None:
         """Apply an intervention; one on an agent that is gone is recorded and does nothing."""

@@ -111,10 +111,14 @@ class WorldRules:
 
     def _hash(self, world: World, seed: int, noise: int) -> str:
         """Hash of the log of one random play."""
+        callers = random.getstate()
         random.seed(noise)
         before = random.getstate()
-        trial = play(world, drawn(self.members), self.found, seed=seed)
-        touched = random.getstate() != before
+        try:
+            trial = play(world, drawn(self.members), self.found, seed=seed)
+            touched = random.getstate() != before
+        finally:
+            random.setstate(callers)  # the luck of whoever asked for the check is left as it was
         self.found.expect("luck comes from the streams only", not touched, "it draws from module `random`")
         if trial is None:
             raise Broken
