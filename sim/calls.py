@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from queue import SimpleQueue
 from typing import Any, Literal, NamedTuple, Protocol
+
+from msgspec.structs import replace
 
 from sim.answers import schema
 from sim.blobs import decode_logprobs, encode_logprobs, encode_tokens

@@ -7,7 +7,7 @@ from a queue that the engines feed; the thread waits only when no table can adva
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty
 from typing import Literal
@@ -29,9 +29,9 @@ class RecordEnds(Exception):
 
 
 class Host:
-    """Runs tables to their end, or until asked to stop."""
+    """Runs tables to their end, or until asked to stop. `idle` is called before each wait for models."""
 
-    def __init__(self, calls: Calls, *, budget: int | None = None) -> None:
+    def __init__(self, calls: Calls, *, budget: int | None = None, idle: Callable[[], None] = lambda: None) -> None:
         self.calls = calls
         self.tables: Sequence[Table] = ()
         self.stop: Literal["", "tick", "now"] = ""
@@ -39,6 +39,7 @@ class Host:
         self.waiting = False
         """Whether no table can advance before a model answers."""
         self._budget = budget
+        self._idle = idle
         self._ready: deque[Table] = deque()
         self._parked: set[int] = set()
 
@@ -96,6 +97,7 @@ class Host:
         """Sleep until a completion arrives."""
         if not self.calls.in_flight and self.calls.inbox.empty():
             raise RecordEnds("the record holds no completion for a call that the next event needs")
+        self._idle()
         self.waiting = True
         try:
             with suppress(Empty):

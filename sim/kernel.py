@@ -203,7 +203,10 @@ class Table:
         """Reset the world at tick 0."""
         seats = [player.member.seat for player in self._order]
         self.log.event(0, 0, "start", "", [seat_json(seat) for seat in seats])
-        outcome = self._call("reset", self.world.reset, seats, self._streams)
+        try:
+            outcome = self.world.reset(seats, self._streams)
+        except Exception as error:
+            raise self._raised("reset", error) from error
         try:
             self._absorb(0, outcome, None)
         except _MISFITS as error:
@@ -305,7 +308,10 @@ class Table:
         if isinstance(change, Join) and player is not None:
             self._expected -= 1
             self._seat(player)
-        outcome = self._call("change", self.world.change, now, change)
+        try:
+            outcome = self.world.change(now, change)
+        except Exception as error:
+            raise self._raised("change", error) from error
         self._absorb(now, outcome, slot)
 
     def _step(self, now: int, slot: Slot, due: list[Decision]) -> None:
@@ -315,7 +321,10 @@ class Table:
             action = decision.action
             assert action is not None
             actions.append(action)
-        outcome = self._call("step", self.world.step, now, actions)
+        try:
+            outcome = self.world.step(now, actions)
+        except Exception as error:
+            raise self._raised("step", error) from error
         if len(outcome.results) != len(actions):
             raise WorldError(
                 f"table {self.index}, tick {now}: step got {len(actions)} actions "
@@ -390,7 +399,10 @@ class Table:
         due = now + player.think.ticks(uniform)
         if due > self.until:
             return
-        turn = self._call("observe", self.world.observe, now, player.id)
+        try:
+            turn = self.world.observe(now, player.id)
+        except Exception as error:
+            raise self._raised("observe", error) from error
         if turn is None:
             return
         player.wakes = (now, nth + 1)
@@ -464,7 +476,10 @@ class Table:
                 return ""
         except Exception as error:
             return _line(error)
-        reason = self._call("observe", illegal, turn.format, action.answer)
+        try:
+            reason = illegal(turn.format, action.answer)
+        except Exception as error:
+            raise self._raised("observe", error) from error
         return f"illegal answer: {reason}" if reason else ""
 
     def _drop(self, player: Player) -> None:
@@ -512,15 +527,10 @@ class Table:
             f"table {self.index}, tick {self.now}: {name} gave what does not fit: {type(error).__name__}: {error}"
         )
 
-    def _call(self, verb: str, method: Callable[..., Any], *args: Any) -> Any:
-        """Call the world; what it raises stops the run with the place named."""
-        try:
-            return method(*args)
-        except Exception as error:
-            name = type(self.world).__name__
-            raise WorldError(
-                f"table {self.index}, tick {self.now}: {name}.{verb} raised {type(error).__name__}: {error}"
-            ) from error
+    def _raised(self, verb: str, error: Exception) -> WorldError:
+        """What stops the run where the world raises, with the place named."""
+        name = type(self.world).__name__
+        return WorldError(f"table {self.index}, tick {self.now}: {name}.{verb} raised {type(error).__name__}: {error}")
 
 
 def _close(mind: Any) -> None:

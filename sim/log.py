@@ -38,15 +38,19 @@ class Log:
         self.seq = 0
         self._put = put
         self._hash = blake2b(digest_size=16)
+        self._unhashed: list[Row] = []
         self._marked = 0
 
     @property
     def hash(self) -> str:
-        """Hash of all rows so far, in hex."""
+        """Hash of all rows so far, in hex: blake2b over each one as a JSON array, bytes in hex."""
+        for row in self._unhashed:
+            self._hash.update(orjson.dumps(row, default=bytes.hex))
+        self._unhashed.clear()
         return self._hash.hexdigest()
 
     def _append(self, kind: str, row: Row) -> None:
-        self._hash.update(repr(row).encode())
+        self._unhashed.append(row)
         self.seq += 1
         self._put(kind, row)
 

@@ -163,7 +163,7 @@ def _run(session: Session, planned: Plan, store: Store, manifest: Manifest, budg
             replaying=lambda table: logs[table].seq <= last[table],
             eras=lineage.eras(session.pool),
         )
-        host = Host(calls, budget=budget)
+        host = Host(calls, budget=budget, idle=store.commit_due)
         session.tables = [
             table_of(planned, one, host, log, lineage.branches) for one, log in zip(planned.tables, logs, strict=True)
         ]

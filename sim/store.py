@@ -1,21 +1,21 @@
-"""The one writer of a run file. Rows are put from the kernel's thread and committed in order by another.
+"""The one writer of a run file. Rows are put in order and committed in order, on the kernel's thread.
 
 Every transaction holds the rows that follow those of the one before, so that whatever stops the process leaves a
-prefix of what was put.
+prefix of what was put. There is no writer thread on purpose: it would wait for the interpreter, which a busy kernel
+gives away every few milliseconds only, and one transaction takes no longer than that.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import closing, suppress
 from functools import cache
 from hashlib import blake2b
-from itertools import chain
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal, Self, TypeAlias
 
 from filelock import BaseFileLock, Timeout
@@ -31,17 +31,11 @@ Durable: TypeAlias = Literal["normal", "power"]
 
 BATCH = 2_000
 """Most rows of a transaction."""
-INTERVAL = 0.4
-"""Most seconds that a row waits for its transaction to begin."""
-AHEAD = 4 * BATCH
-"""Rows not committed yet at which `put` waits for the disk."""
-SIZES = (125, 25, 5, 1)
-"""Rows of one statement. The driver lets go of the interpreter once a statement, and a busy kernel gives it back
-after milliseconds only: rows inserted one by one would never keep up."""
+INTERVAL = 0.25
+"""Seconds since the last commit after which the next row, or a look at `commit_due`, begins another."""
 RECENT = 65_536
 """Texts remembered as already kept."""
 
-_FLUSH = ""
 _MANIFEST = "run"
 
 
@@ -60,14 +54,16 @@ class Store(Committed):
         super().__init__(path)
         self._lock = lock
         self._writing = writable(path, "FULL" if durable == "power" else "NORMAL")
-        self._pending: deque[tuple[str, Any]] = deque()
+        self._connection = self._writing.connect()
+        self._pending: dict[str, list[Row]] = {}
+        """Rows by table."""
+        self._waiting = 0
+        """How many they are."""
+        self._committed = monotonic()
         self._recent: OrderedDict[bytes, None] = OrderedDict()
-        self._wake = threading.Event()
-        self._closing = False
+        self._closed = False
         self._failure: BaseException | None = None
-        """Why the writer stopped; told to whoever puts or flushes next."""
-        self._writer = threading.Thread(target=self._write, name=f"record {path.name}", daemon=True)
-        self._writer.start()
+        """Why nothing more is taken."""
 
     @classmethod
     def create(cls, path: Path, manifest: Manifest, *, cast: Iterable[Row] = (), durable: Durable = "normal") -> Self:
@@ -101,20 +97,16 @@ class Store(Committed):
         store.update(pid=os.getpid())
         return store
 
-    # --- putting, on the kernel's thread ------------------------------------------------------------
+    # --- putting ------------------------------------------------------------------------------------
 
     def put(self, table: str, row: Row) -> None:
-        """Take a row for a table, in the order of its columns. Raises RecordFailure where an earlier row failed."""
-        if self._failure is not None:
-            self._fail()
-        pending = self._pending
-        pending.append((table, row))
-        if len(pending) >= BATCH:
-            self._press()
-
-    def _press(self) -> None:
-        self._wake.set()
-        if len(self._pending) >= AHEAD:
+        """Take a row for a table, in the order of its columns. Raises RecordFailure where rows cannot be written."""
+        rows = self._pending.get(table)
+        if rows is None:
+            rows = self._pending[table] = []
+        rows.append(row)
+        self._waiting += 1
+        if self._failure is not None or self._waiting >= BATCH or monotonic() - self._committed > INTERVAL:
             self.flush()
 
     def text(self, text: str) -> str:
@@ -135,70 +127,47 @@ class Store(Committed):
         unknown = fields.keys() - TABLES[_MANIFEST].columns.keys()
         if unknown:
             raise TypeError(f"the manifest has no field {', '.join(sorted(unknown))}")
-        self._pending.append((_MANIFEST, fields))
-        self.flush()
+        self._commit(fields)
+
+    def commit_due(self) -> None:
+        """Commit what has waited for long; for whoever is about to wait for something else."""
+        if self._waiting and monotonic() - self._committed > INTERVAL:
+            self.flush()
 
     def flush(self) -> None:
-        """Return once everything put so far is committed. Raises RecordFailure."""
-        done = threading.Event()
-        self._pending.append((_FLUSH, done))
-        self._wake.set()
-        while not done.wait(0.05):
-            if self._failure is not None:
-                self._fail()
+        """Commit everything put so far. Raises RecordFailure."""
+        self._commit({})
 
-    def _fail(self) -> None:
-        raise RecordFailure(f"{self.path} cannot be written: {self._failure}") from self._failure
-
-    # --- committing, on the writer's thread ---------------------------------------------------------
-
-    def _write(self) -> None:
-        try:
-            with self._writing.connect() as connection:
-                while self._pending or not self._closing:
-                    self._wake.wait(INTERVAL)
-                    self._wake.clear()
-                    while self._pending:
-                        self._commit(connection)
-        except DBAPIError as problem:  # what the driver said, without a thousand parameters
-            self._failure = problem.orig
-        except Exception as problem:
-            self._failure = problem
-
-    def _commit(self, connection: Connection) -> None:
-        """One transaction of the oldest rows."""
-        rows: dict[str, list[Row]] = {}
-        fields: dict[str, Any] = {}
-        waiting: list[threading.Event] = []
-        pending = self._pending
-        for _ in range(min(BATCH, len(pending))):
-            table, row = pending.popleft()
-            if table == _FLUSH:
-                waiting.append(row)
-            elif table == _MANIFEST:
-                fields.update(row)
-            else:
-                rows.setdefault(table, []).append(row)
-        with connection.begin():
-            for table, these in rows.items():
-                _insert(connection, table, these)
-            if fields:
-                connection.execute(update(TABLES[_MANIFEST]).values(**fields))
-        for done in waiting:
-            done.set()
+    def _commit(self, fields: dict[str, Any]) -> None:
+        """One transaction; where it fails, nothing of it is kept and nothing more is taken."""
+        if self._failure is None:
+            try:
+                with self._connection.begin():
+                    for table, rows in self._pending.items():
+                        _insert(self._connection, table, rows)
+                    if fields:
+                        self._connection.execute(update(TABLES[_MANIFEST]).values(**fields))
+            except DBAPIError as problem:  # what the driver said, without a thousand parameters
+                self._failure = problem.orig
+            except Exception as problem:
+                self._failure = problem
+        if self._failure is not None:
+            raise RecordFailure(f"{self.path} cannot be written: {self._failure}") from self._failure
+        self._pending = {}
+        self._waiting = 0
+        self._committed = monotonic()
 
     # --- closing --------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Commit what is left and let go of the run; idempotent. Raises RecordFailure where rows were lost."""
-        if self._closing:
+        if self._closed:
             return
+        self._closed = True
         try:
             self.flush()
         finally:
-            self._closing = True
-            self._wake.set()
-            self._writer.join()
+            self._connection.close()
             super().close()
             _settle(self._writing)
             self._failure = self._failure or ValueError("it is closed")
@@ -249,19 +218,12 @@ def _settle(engine: Engine) -> None:
 
 
 @cache
-def _statement(table: str, size: int) -> str:
-    """Insert of `size` rows. A text that is there already is the same text."""
+def _statement(table: str) -> str:
+    """A text that is there already is the same text."""
     bare = insert(TABLES[table])
-    one = compiled(bare.prefix_with("OR IGNORE") if table == "texts" else bare)
-    values = one[one.index("(", one.index("VALUES")) :]
-    return one + f", {values}" * (size - 1)
+    return compiled(bare.prefix_with("OR IGNORE") if table == "texts" else bare)
 
 
 def _insert(connection: Connection, table: str, rows: list[Row]) -> None:
-    start = 0
-    for size in SIZES:
-        stop = start + (len(rows) - start) // size * size
-        if stop > start:
-            joined = [tuple(chain.from_iterable(rows[i : i + size])) for i in range(start, stop, size)]
-            connection.exec_driver_sql(_statement(table, size), joined)
-        start = stop
+    if rows:
+        connection.exec_driver_sql(_statement(table), rows)

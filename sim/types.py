@@ -1,15 +1,16 @@
 """The seams: every value that crosses between scenario, world, kernel, agent, engine and record.
 
-Values are frozen, slotted and keyword-only. This module imports no other project file at run time,
-so worlds and agents depend on it and on nothing behind it.
+Values are frozen and keyword-only; `msgspec.structs.replace` makes changed copies. This module imports no other
+project file at run time, so worlds and agents depend on it and on nothing behind it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -31,8 +32,7 @@ ALL = "all"
 # --- the cast ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Secret:
+class Secret(Struct, frozen=True, kw_only=True):
     """Something its holder knows from the start and not everybody may learn."""
 
     subject: str
@@ -46,24 +46,22 @@ class Secret:
     """Who may learn it, for which purpose: `{"to": agent, role or "#channel", "purpose": …}`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class Seat(Struct, frozen=True, kw_only=True):
     """What a world is told about one member of the cast."""
 
     agent: AgentId
     role: str = ""
-    private: Mapping[str, JSON] = field(default_factory=dict)
+    private: Mapping[str, JSON] = {}
     """Private values of the agent: value, cost, type."""
-    public: Mapping[str, JSON] = field(default_factory=dict)
+    public: Mapping[str, JSON] = {}
     """What everybody may know of it: name, profile."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class Member(Struct, frozen=True, kw_only=True):
     """What an agent is built from: its seat and what only it knows of itself."""
 
     seat: Seat
-    persona: Mapping[str, JSON] = field(default_factory=dict)
+    persona: Mapping[str, JSON] = {}
     secrets: tuple[Secret, ...] = ()
     model: str = ""
     """Name of an entry of the scenario's `models:`; empty for a scripted agent."""
@@ -74,25 +72,22 @@ class Member:
 # --- a turn and its answer --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Struct, frozen=True, kw_only=True):
     """The answer is one of a few strings."""
 
     options: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class Form(Struct, frozen=True, kw_only=True):
     """The answer is an object that fits exactly one of a few pydantic models."""
 
     models: tuple[type[BaseModel], ...]
     """Where there are several, each has a field `act` with one literal that tells it apart."""
-    narrow: Mapping[str, Mapping[str, JSON]] = field(default_factory=dict)
+    narrow: Mapping[str, Mapping[str, JSON]] = {}
     """JSON-Schema keywords that hold for this turn only, by "Model.field": minimum, maximum, enum, maxLength."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class Text(Struct, frozen=True, kw_only=True):
     """The answer is free text, at least one visible character."""
 
     max_chars: int = 280
@@ -105,8 +100,7 @@ def _plain(view: Mapping[str, JSON]) -> str:
     return "\n".join(f"{key}: {value}" for key, value in view.items())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Struct, frozen=True, kw_only=True):
     """What one agent sees at one tick and how it may answer."""
 
     agent: AgentId
@@ -139,8 +133,7 @@ class Turn:
 How: TypeAlias = Literal["chosen", "retried", "defaulted", "faulted"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class Action(Struct, frozen=True, kw_only=True):
     """An agent's answer. The mind fills the first group of fields, the kernel the second."""
 
     answer: JSON
@@ -165,16 +158,14 @@ class Action:
 # --- model calls --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """One chat message."""
 
     role: Literal["system", "user", "assistant"]
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
+class Sampling(Struct, frozen=True, kw_only=True):
     """How tokens are drawn."""
 
     temperature: float = 0.8
@@ -201,8 +192,7 @@ class CallKey(NamedTuple):
 NO_KEY = CallKey(0, "", 0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """One model call. Minds fill the first group; the kernel and the host the second."""
 
     messages: tuple[Message, ...]
@@ -224,8 +214,7 @@ class Request:
     key: CallKey = NO_KEY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Struct, frozen=True, kw_only=True):
     """Tokens of one call."""
 
     prompt: int = 0
@@ -237,8 +226,7 @@ class Usage:
 NO_USAGE = Usage()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completion:
+class Completion(Struct, frozen=True, kw_only=True):
     """What came of one model call; a failed request is a completion with an `error`."""
 
     text: str | None
@@ -265,8 +253,7 @@ class EngineFailure(Exception):
 # --- what happens in a world --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class Fact(Struct, frozen=True, kw_only=True):
     """Something that happened and can be seen."""
 
     id: FactId
@@ -276,13 +263,12 @@ class Fact:
     actor: AgentId = ""
     """Who did it; empty: the world."""
     audience: Audience = ALL
-    data: Mapping[str, JSON] = field(default_factory=dict)
+    data: Mapping[str, JSON] = {}
     answers: tuple[FactId, ...] = ()
     """Facts it answers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wake:
+class Wake(Struct, frozen=True, kw_only=True):
     """Ask an agent at a tick (not earlier than now)."""
 
     agent: AgentId
@@ -291,8 +277,7 @@ class Wake:
     """Drop what it is thinking about, if anything, and start anew."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Struct, frozen=True, kw_only=True):
     """What became of one action."""
 
     status: Literal["applied", "stale"] = "applied"
@@ -302,8 +287,7 @@ class Result:
 APPLIED = Result()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """What a world answers to reset, step and change."""
 
     facts: Sequence[Fact] = ()
@@ -312,35 +296,31 @@ class Outcome:
     """Ticks, later than now, at which to step even with no action."""
     results: Sequence[Result] = ()
     """One per action of the step, in order."""
-    rewards: Mapping[AgentId, float] = field(default_factory=dict)
-    ended: Mapping[AgentId, Literal["terminated", "truncated"]] = field(default_factory=dict)
+    rewards: Mapping[AgentId, float] = {}
+    ended: Mapping[AgentId, Literal["terminated", "truncated"]] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Say:
+class Say(Struct, frozen=True, kw_only=True):
     """Intervention: a message from outside."""
 
     text: str
     to: Audience = ALL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Set:
+class Set(Struct, frozen=True, kw_only=True):
     """Intervention: a new value for a parameter in `World.changeable`."""
 
     key: str
     value: JSON
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Join:
+class Join(Struct, frozen=True, kw_only=True):
     """Intervention: a new agent takes a seat."""
 
     seat: Seat
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leave:
+class Leave(Struct, frozen=True, kw_only=True):
     """Intervention: an agent leaves for good; its id is never used again."""
 
     agent: AgentId
@@ -414,8 +394,7 @@ class Engine(Protocol):
 # --- the record, as metrics see it ------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
+class Measurement(Struct, frozen=True, kw_only=True):
     """One number with what is needed to trust it. `value` is None, never 0, where the denominator is 0."""
 
     metric: str
@@ -429,14 +408,13 @@ class Measurement:
     ci_method: str = ""
     events: tuple[FactId, ...] = ()
     """Ids of the facts behind the numerator."""
-    excluded: Mapping[str, int] = field(default_factory=dict)
+    excluded: Mapping[str, int] = {}
     flags: tuple[str, ...] = ()
-    of: Mapping[str, JSON] = field(default_factory=dict)
+    of: Mapping[str, JSON] = {}
     """What it is about: agent, role, table, period."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedFact:
+class RecordedFact(Struct, frozen=True, kw_only=True):
     """A fact with its place in the log."""
 
     table: int
@@ -445,8 +423,7 @@ class RecordedFact:
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedDecision:
+class RecordedDecision(Struct, frozen=True, kw_only=True):
     """A decision with its place in the log and what became of it."""
 
     table: int

@@ -11,7 +11,7 @@ import importlib
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from heapq import heappop, heappush
@@ -19,6 +19,7 @@ from time import monotonic
 from typing import Literal, TypeAlias
 
 import orjson
+from msgspec.structs import replace
 from pydantic import BaseModel
 
 from agents.engines.legal import legal_text

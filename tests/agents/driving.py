@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from sim.streams import Streams
 from sim.types import Action, Agent, Choice, Completion, Format, Member, Request, Seat, Turn, Usage

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
+from msgspec.structs import replace
 from pydantic import BaseModel, Field
 
 from agents.llm import LLMAgent

@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents.engines.legal import legal_text, legal_value, sentence

@@ -50,8 +50,8 @@ def doomed(path: Path, rows: int, inside: bool) -> None:
         if inside and inserted >= rows:
             die()
 
-    def counting_commit(store: Store, connection: Any) -> None:
-        commit(store, connection)
+    def counting_commit(store: Store, fields: Any) -> None:
+        commit(store, fields)
         if inserted >= rows:
             die()
 
@@ -60,7 +60,9 @@ def doomed(path: Path, rows: int, inside: bool) -> None:
         session = attached
 
     sim.store._insert = counting_insert
-    sim.store.INTERVAL = 0.005  # commit often, so that there are many moments to die at
+    sim.store.BATCH = 25  # commit often, and whenever a model is waited for: there are many moments to die at
+    sim.store.INTERVAL = 3600
+    Store.commit_due = Store.flush  # type: ignore[method-assign]
     Store._commit = counting_commit  # type: ignore[method-assign]
     go(path, attach=attach)
 

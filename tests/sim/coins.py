@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
 from sim.types import (

@@ -44,6 +44,7 @@ READS_THE_CLOCK = {
     "sim/runs.py": "when a run was made",
     "sim/fork.py": "when a run was made",
     "sim/project.py": "when a number was computed",
+    "sim/store.py": "how long rows have waited for their commit",
 }
 """Modules that may read the wall clock, and for what; engines, whose latency is wall time, may too."""
 DRAWS = {"sim/world_rules.py", "sim/check.py"}

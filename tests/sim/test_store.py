@@ -17,7 +17,7 @@ import sim.store
 from sim.committed import SchemaMismatch, held
 from sim.reader import Run
 from sim.sqlite import writable
-from sim.store import AHEAD, BATCH, RecordFailure, RunLocked, Store
+from sim.store import BATCH, RecordFailure, RunLocked, Store
 from sim.types import CallKey, Completion, Usage
 from tests.sim.rows import PYTHON, call, event, fact, manifest, numbered
 
@@ -102,23 +102,20 @@ def test_a_log_ends_where_it_ended_when_asked_for(store):
     assert [first, *log] == [numbered(seq) for seq in range(10)]
 
 
-def test_puts_far_ahead_of_the_disk_wait_for_it(store):
-    many = 3 * AHEAD
-    for seq in range(many):
-        store.put(*numbered(seq))
-    assert many - 1 - store.last_seq(0) <= AHEAD
+def test_what_waits_for_long_is_committed_with_the_next_row_or_on_demand(store, monkeypatch):
+    monkeypatch.setattr(sim.store, "INTERVAL", 0.05)
     store.flush()
-    assert store.last_seq(0) == many - 1
-
-
-def test_rows_are_committed_by_themselves_while_the_putting_thread_is_busy(path, store):
-    for seq in range(1_001):
-        store.put(*numbered(seq))
-    began = time.monotonic()
-    with closing(Run(path)) as run:
-        while run.last_seq(0) < 1_000:  # never gives the interpreter away by sleeping
-            assert time.monotonic() - began < 30
-            sum(range(100_000))
+    store.put(*numbered(0))
+    assert store.last_seq(0) == -1
+    store.commit_due()
+    assert store.last_seq(0) == -1
+    time.sleep(0.06)
+    store.put(*numbered(1))
+    assert store.last_seq(0) == 1
+    store.put(*numbered(2))
+    time.sleep(0.06)
+    store.commit_due()
+    assert store.last_seq(0) == 2
 
 
 def test_a_full_batch_does_not_wait_for_the_clock(path, monkeypatch):
@@ -126,7 +123,26 @@ def test_a_full_batch_does_not_wait_for_the_clock(path, monkeypatch):
     with Store.create(path, manifest()) as store:
         for seq in range(BATCH):
             store.put(*numbered(seq))
-        until(lambda: store.last_seq(0) == BATCH - 1)
+        assert store.last_seq(0) == BATCH - 1
+
+
+def test_a_transaction_that_is_interrupted_is_made_whole_by_the_next(store, monkeypatch):
+    insert = sim.store._insert
+
+    def interrupted(connection, table, rows):
+        insert(connection, table, rows)
+        raise KeyboardInterrupt
+
+    store.put(*numbered(0))
+    store.put(*numbered(1))
+    monkeypatch.setattr(sim.store, "_insert", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        store.flush()
+    monkeypatch.undo()
+    assert store.last_seq(0) == -1
+    store.put(*numbered(2))
+    store.flush()
+    assert list(store.log(0)) == [numbered(seq) for seq in range(3)]
 
 
 # --- texts and calls --------------------------------------------------------------------------------

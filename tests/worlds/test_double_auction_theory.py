@@ -10,11 +10,11 @@ import heapq
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sim.streams import Streams
 from sim.types import Action, Member, RecordedFact, Seat

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import ClassVar, Literal
 
+from msgspec import to_builtins
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
@@ -396,7 +397,7 @@ class DoubleAuction:
             "tape": list(self._tape),
             "messages": self._messages,
         }
-        return to_jsonable_python(state)
+        return to_jsonable_python(state, fallback=to_builtins)
 
 
 def _heard(message: Fact, agent: AgentId) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import fmean
+
+from msgspec.structs import replace
 
 from sim.types import AgentId, Fact, FactId, Measurement, Metric, Record
 from worlds.markets.schedules import KEYS, Equilibrium, Limits, equilibrium, limits
