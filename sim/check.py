@@ -13,12 +13,12 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from sim.agent_rules import agent_findings
-from sim.findings import Broken, ConformanceError, Finding, Findings
-from sim.trials import EVENTS, play
+from sim.conformance.agent_rules import agent_findings
+from sim.conformance.findings import Broken, ConformanceError, Finding, Findings
+from sim.conformance.trials import EVENTS, play
+from sim.conformance.watched import Watched
+from sim.conformance.world_rules import WorldRules, built, drawn
 from sim.types import JSON, Agent, AgentId, Choice, Form, Format, Member, Seat, Text, Turn
-from sim.watched import Watched
-from sim.world_rules import WorldRules, built, drawn
 
 __all__ = [
     "ConformanceError",

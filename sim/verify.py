@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sim.calls import Calls, Recorded
-from sim.cast import thaw
 from sim.host import Host, RecordEnds
 from sim.kernel import WorldError
 from sim.lineage import Lineage
 from sim.log import Divergence, Log, Row, checked
-from sim.plan import Plan, TablePlan, plan
-from sim.reader import Run
+from sim.record.reader import Run
 from sim.runs import cast_rows, run_hash, table_of
-from sim.scenario import loads
+from sim.scenarios.cast import thaw
+from sim.scenarios.plan import Plan, TablePlan, plan
+from sim.scenarios.scenario import loads
 from sim.voices import Pool
 
 

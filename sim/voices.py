@@ -12,8 +12,8 @@ from typing import Any
 
 from sim.calls import Voice
 from sim.log import dumps
-from sim.resolve import resolve
-from sim.scenario_schema import ModelSettings
+from sim.scenarios.resolve import resolve
+from sim.scenarios.scenario_schema import ModelSettings
 from sim.types import Completion, Engine, EngineFailure, Logprobs, Request, Tokens
 
 

@@ -24,11 +24,11 @@ import pytest
 from agents.engines.openai import OpenAIEngine
 from agents.engines.synthetic import SyntheticEngine
 from agents.engines.vllm import VLLMEngine
-from sim.cli import app
-from sim.failures import exit_code
-from sim.resolve import keywords
-from sim.scenario import json_schema
-from sim.scenario_schema import ENGINES
+from sim.commands.cli import app
+from sim.commands.failures import exit_code
+from sim.scenarios.resolve import keywords
+from sim.scenarios.scenario import json_schema
+from sim.scenarios.scenario_schema import ENGINES
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateTable
 
-from sim.schema import TABLES, Manifest
+from sim.record.schema import TABLES, Manifest
 
 
 def manifest() -> Manifest:

@@ -145,7 +145,7 @@ def against_scale(decisions: int = 60_000) -> str:
 
 def against_sqlite(decisions: int = 60_000) -> str:
     """Rows per second with the record on against bare executemany of the same rows (wanted: at least 1/2)."""
-    from sim.store import Store
+    from sim.record.store import Store
     from tests.benchmarks.bare import manifest, statements
 
     rows: dict[str, list[Any]] = {}

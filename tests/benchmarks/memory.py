@@ -16,11 +16,11 @@ from typing import Any
 from sim.calls import Calls
 from sim.host import Host
 from sim.log import Log
-from sim.plan import plan
 from sim.runs import table_of
-from sim.scenario import loads
+from sim.scenarios.plan import plan
+from sim.scenarios.scenario import loads
+from sim.scenarios.yaml_text import write_yaml
 from sim.voices import Pool
-from sim.yaml_text import write_yaml
 
 AGENTS = 8
 CONTEXT = 2048

@@ -12,12 +12,12 @@ from sim.calls import Calls
 from sim.host import Host
 from sim.kernel import Table
 from sim.log import Log, Row
-from sim.plan import Plan, plan
 from sim.runs import run_hash
-from sim.scenario import loads
-from sim.scenario_schema import Scenario
+from sim.scenarios.plan import Plan, plan
+from sim.scenarios.scenario import loads
+from sim.scenarios.scenario_schema import Scenario
+from sim.scenarios.yaml_text import write_yaml
 from sim.voices import Pool
-from sim.yaml_text import write_yaml
 
 MIND = {"agent": "agents.llm:LLMAgent", "model": "m", "with": {"memory_tokens": 160}}
 

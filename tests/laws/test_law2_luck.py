@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from sim.scenario import loads
-from sim.yaml_text import write_yaml
+from sim.scenarios.scenario import loads
+from sim.scenarios.yaml_text import write_yaml
 from tests.laws.societies import WORLDS, played, society
 
 MARKET = "worlds.markets.double_auction"

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from sim.committed import Committed
-from sim.reader import Run
+from sim.record.committed import Committed
+from sim.record.reader import Run
+from sim.record.store import RunLocked, Store
 from sim.runs import create, go
-from sim.store import RunLocked, Store
 from sim.streams import Streams
 from sim.verify import verify
 from tests.laws.societies import WORLDS, society
@@ -33,11 +33,11 @@ def log_of(path: Path) -> list[Any]:
 
 def doomed(path: Path, rows: int, inside: bool) -> None:
     """Run in a process that kills itself once so many rows were inserted: inside the transaction, or right after it."""
-    import sim.store
+    import sim.record.store
 
     inserted = 0
     session: Any = None
-    insert, commit = sim.store._insert, Store._commit
+    insert, commit = sim.record.store._insert, Store._commit
 
     def die() -> None:
         path.with_suffix(".killed").write_text(json.dumps({"in_flight": session.calls.in_flight, "inside": inside}))
@@ -59,9 +59,9 @@ def doomed(path: Path, rows: int, inside: bool) -> None:
         nonlocal session
         session = attached
 
-    sim.store._insert = counting_insert
-    sim.store.BATCH = 25  # commit often, and whenever a model is waited for: there are many moments to die at
-    sim.store.INTERVAL = 3600
+    sim.record.store._insert = counting_insert
+    sim.record.store.BATCH = 25  # commit often, and whenever a model is waited for: there are many moments to die at
+    sim.record.store.INTERVAL = 3600
     Store.commit_due = Store.flush  # type: ignore[method-assign]
     Store._commit = counting_commit  # type: ignore[method-assign]
     go(path, attach=attach)

@@ -13,14 +13,14 @@ import pytest
 
 from sim.fork import fork
 from sim.log import Row
-from sim.reader import Run
+from sim.record.reader import Run
+from sim.record.store import Store
 from sim.runs import create, go
-from sim.scenario import loads
-from sim.scenario_schema import Scenario
-from sim.store import Store
+from sim.scenarios.scenario import loads
+from sim.scenarios.scenario_schema import Scenario
+from sim.scenarios.yaml_text import write_yaml
 from sim.streams import Streams
 from sim.verify import verify
-from sim.yaml_text import write_yaml
 from tests.laws.societies import MIND, society
 from tests.laws.test_law4_kills import log_of
 

@@ -9,9 +9,9 @@ import pytest
 
 from sim.fork import fork
 from sim.log import Divergence
-from sim.reader import Run
+from sim.record.reader import Run
+from sim.record.store import Store
 from sim.runs import create, go
-from sim.store import Store
 from sim.verify import verify
 from tests.laws.societies import WORLDS, society
 from tests.laws.test_law4_kills import log_of

@@ -11,9 +11,9 @@ import pytest
 from agents.engines.vllm import VLLMEngine
 from sim.fork import fork
 from sim.library import measure
-from sim.reader import Counts, Run
+from sim.record.reader import Counts, Run
 from sim.runs import create, go
-from sim.scenario import load
+from sim.scenarios.scenario import load
 from sim.verify import verify
 from tests import shared_engine
 from tests.laws.test_law4_kills import log_of

@@ -9,8 +9,8 @@ from pathlib import Path
 import orjson
 
 from sim.blobs import encode_ids, encode_logprobs, encode_tokens
-from sim.schema import Manifest
-from sim.store import RecordFailure, Store
+from sim.record.schema import Manifest
+from sim.record.store import RecordFailure, Store
 
 PYTHON = [sys.executable, "-m", "tests.sim.rows"]
 

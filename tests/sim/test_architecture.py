@@ -24,14 +24,14 @@ MAY: dict[str, set[str]] = {
     "training": {"training", "sim", "agents"},
     "ui": {"ui", "sim"},
 }
-COMPOSES = {"sim/cli.py"}
+COMPOSES = {"sim/commands/cli.py"}
 """The composition root, which may import all others inside its commands."""
 HEAVY: dict[str, set[str]] = {
     "vllm": {"agents/engines/vllm_process.py", "agents/engines/vllm_mask.py"},
     "torch": {"agents/engines/vllm_process.py", "agents/engines/vllm_mask.py", "agents/engines/embedded.py"},
     "transformers": {"agents/engines/embedded.py"},
     "openai": {"agents/engines/openai.py"},
-    "pyarrow": {"sim/export.py"},
+    "pyarrow": {"sim/record/export.py"},
     "ray": set(),
     "streamlit": set(),
     "pyspiel": set(),
@@ -40,14 +40,14 @@ HEAVY: dict[str, set[str]] = {
 """Libraries, each with the modules that own it: vLLM's engine process and what is loaded into it are two."""
 CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "time_ns", "monotonic_ns", "now", "utcnow", "today"}
 READS_THE_CLOCK = {
-    "sim/progress.py": "the live display",
+    "sim/commands/progress.py": "the live display",
     "sim/runs.py": "when a run was made",
     "sim/fork.py": "when a run was made",
-    "sim/project.py": "when a number was computed",
-    "sim/store.py": "how long rows have waited for their commit",
+    "sim/record/project.py": "when a number was computed",
+    "sim/record/store.py": "how long rows have waited for their commit",
 }
 """Modules that may read the wall clock, and for what; engines, whose latency is wall time, may too."""
-DRAWS = {"sim/world_rules.py", "sim/check.py"}
+DRAWS = {"sim/conformance/world_rules.py", "sim/check.py"}
 """The conformance checks watch the module's own generator, and leave it as it was."""
 
 
@@ -118,7 +118,7 @@ def test_nothing_is_imported_by_a_string() -> None:
 
 
 def test_the_composition_root_imports_others_inside_its_commands_only() -> None:
-    for node in tree(ROOT / "sim" / "cli.py").body:
+    for node in tree(ROOT / "sim" / "commands" / "cli.py").body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             source = ast.unparse(node)
             assert not any(f" {folder}" in source for folder in OURS), source
@@ -185,7 +185,15 @@ def test_agents_are_ours() -> None:
 
 def test_the_core_imports_nothing_heavy() -> None:
     worlds = [name(path).removesuffix(".py").replace("/", ".") for path in modules("worlds") if path.stem != "__init__"]
-    ours = ["sim.cli", "sim.runs", "sim.checking", "sim.doctor", "agents.llm", "agents.scripted", *worlds]
+    ours = [
+        "sim.commands.cli",
+        "sim.runs",
+        "sim.commands.checking",
+        "sim.commands.doctor",
+        "agents.llm",
+        "agents.scripted",
+        *worlds,
+    ]
     code = f"import sys, {', '.join(ours)}; print([one for one in {sorted(HEAVY)} if one in sys.modules])"
     assert run_python(code) == "[]"
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.cast import Frozen, cast_hash, freeze, rows, thaw
-from sim.located import ScenarioError
-from sim.scenario import loads
-from sim.scenario_schema import Scenario
-from sim.schema import CastRow
+from sim.record.schema import CastRow
+from sim.scenarios.cast import Frozen, cast_hash, freeze, rows, thaw
+from sim.scenarios.located import ScenarioError
+from sim.scenarios.scenario import loads
+from sim.scenarios.scenario_schema import Scenario
 from sim.streams import Streams
 
 HERE = Path(__file__).parent

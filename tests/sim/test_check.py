@@ -29,13 +29,13 @@ from sim.check import (
     turns_of,
     world_findings,
 )
-from sim.findings import Findings, no_json
-from sim.sameness import same
-from sim.scenario import load
-from sim.stand import FEW, LARGE, Stand, stand
-from sim.trials import play
+from sim.conformance.findings import Findings, no_json
+from sim.conformance.sameness import same
+from sim.conformance.stand import FEW, LARGE, Stand, stand
+from sim.conformance.trials import play
+from sim.conformance.watched import Watched
+from sim.scenarios.scenario import load
 from sim.types import Member, Seat
-from sim.watched import Watched
 from tests.sim import coins
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"

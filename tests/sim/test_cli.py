@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 import yaml
 
-from sim.cli import app
-from sim.failures import exit_code
+from sim.commands.cli import app
+from sim.commands.failures import exit_code
 from sim.library import files
-from sim.reader import Run
+from sim.record.reader import Run
 
 ROOT = Path(__file__).parents[2]
 SCRIPTED = ROOT / "scenarios" / "negotiation" / "bargaining_rubinstein.yaml"
@@ -548,7 +548,7 @@ def test_usage_errors(args: list[str], agora: Agora) -> None:
 
 
 def test_a_run_that_another_process_writes_is_refused(agora: Agora, tmp_path: Path) -> None:
-    from sim.store import Store
+    from sim.record.store import Store
 
     agora("run", SCRIPTED, "-q")
     (path,) = runs(tmp_path)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from sim import doctor
-from sim.doctor import Line, examine, report
+from sim.commands import doctor
+from sim.commands.doctor import Line, examine, report
 
 HOSTS = ("http", "://", "pypi", ".org", ".com", "index")
 
@@ -90,8 +90,8 @@ def test_what_others_have_looked_at_is_in_the_report(tmp_path: Path) -> None:
 
 def test_nothing_heavy_is_imported() -> None:
     code = (
-        "import sys; from pathlib import Path; from sim.doctor import report; report(Path('x'));"
-        "from sim.cli import _embedded; _embedded();"
+        "import sys; from pathlib import Path; from sim.commands.doctor import report; report(Path('x'));"
+        "from sim.commands.cli import _embedded; _embedded();"
         "print([name for name in ('torch', 'vllm', 'transformers', 'openai', 'pyarrow') if name in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

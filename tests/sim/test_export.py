@@ -6,11 +6,11 @@ from hashlib import blake2b
 import pyarrow.parquet as pq
 import pytest
 
-import sim.export
-from sim.export import export_parquet
-from sim.reader import Run
-from sim.schema import RUN_FILE
-from sim.store import Store
+import sim.record.export
+from sim.record.export import export_parquet
+from sim.record.reader import Run
+from sim.record.schema import RUN_FILE
+from sim.record.store import Store
 from tests.sim.rows import call, decision, event, fact, manifest, member
 
 
@@ -56,7 +56,7 @@ def test_exposures_have_a_row_for_each_fact_shown(run, tmp_path):
 
 
 def test_long_tables_are_written_in_row_groups(tmp_path, monkeypatch):
-    monkeypatch.setattr(sim.export, "GROUP", 4_000)
+    monkeypatch.setattr(sim.record.export, "GROUP", 4_000)
     with Store.create(tmp_path / "run.db", manifest()) as store:
         for seq in range(9_000):
             store.put("facts", fact(seq, seq))
@@ -72,4 +72,4 @@ def test_long_tables_are_written_in_row_groups(tmp_path, monkeypatch):
 def test_without_pyarrow_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install -e '\.\[ui\]'"):
-        runpy.run_path(sim.export.__file__)
+        runpy.run_path(sim.record.export.__file__)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from sim.checking import checked
-from sim.failures import BadInput
-from sim.new import KINDS, create
-from sim.reader import Run
+from sim.commands.checking import checked
+from sim.commands.failures import BadInput
+from sim.commands.new import KINDS, create
+from sim.record.reader import Run
 from sim.runs import create as store
 from sim.runs import go
-from sim.scenario import load
+from sim.scenarios.scenario import load
 from sim.verify import verify
 
 DOTTED = {"world": ["Bazaar"], "agent": ["Bazaar", "AskingBazaar"], "scenario": []}

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.located import ScenarioError
-from sim.persona import Deck, Persona, read
+from sim.scenarios.located import ScenarioError
+from sim.scenarios.persona import Deck, Persona, read
 from sim.streams import Streams
 
 ANNA = """\

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sim.cast import freeze, rows, thaw
-from sim.located import ScenarioError
-from sim.plan import Plan, plan
-from sim.scenario import dump, loads
-from sim.scenario_schema import Scenario
+from sim.scenarios.cast import freeze, rows, thaw
+from sim.scenarios.located import ScenarioError
+from sim.scenarios.plan import Plan, plan
+from sim.scenarios.scenario import dump, loads
+from sim.scenarios.scenario_schema import Scenario
 from sim.simulate import simulate
 from sim.types import Join, Leave, Say, Set
 
@@ -157,8 +157,8 @@ def test_a_plan_needs_nothing_heavy() -> None:
     code = f"""
 import sys
 from pathlib import Path
-from sim.scenario import loads
-from sim.plan import plan
+from sim.scenarios.scenario import loads
+from sim.scenarios.plan import plan
 plan(loads({TEXT!r}, Path({str(HERE)!r})))
 heavy = {{"vllm", "torch", "transformers", "ray", "streamlit", "openai"}} & set(sys.modules)
 assert not heavy, heavy

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from sim.project import Project
+from sim.record.project import Project
 from sim.types import Measurement
 
 FULL = Measurement(
@@ -27,7 +27,7 @@ WRITERS = """
 import os
 import sys
 from pathlib import Path
-from sim.project import Project
+from sim.record.project import Project
 from sim.types import Measurement
 
 def write(run):

@@ -4,8 +4,8 @@ from contextlib import closing
 
 import pytest
 
-from sim.reader import Run
-from sim.store import Store
+from sim.record.reader import Run
+from sim.record.store import Store
 from sim.types import (
     Action,
     CallKey,

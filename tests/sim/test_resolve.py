@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.resolve import ResolveError, keywords, resolve, source_hash
+from sim.scenarios.resolve import ResolveError, keywords, resolve, source_hash
 
 HERE = Path(__file__).parent
 
@@ -166,7 +166,7 @@ def test_an_engine_that_is_not_there(tmp_path: Path, path: str, what: str) -> No
 
 
 def test_the_engines_that_come_with_the_install_are_there() -> None:
-    from sim.scenario_schema import ENGINES
+    from sim.scenarios.scenario_schema import ENGINES
 
     assert "slots" in (keywords(ENGINES["synthetic"], HERE) or ())
     assert "base_url" in (keywords(ENGINES["openai"], HERE) or ())

@@ -12,14 +12,14 @@ import pytest
 from sim.fork import fork
 from sim.lineage import Lineage
 from sim.log import Divergence
-from sim.reader import Run
+from sim.record.reader import Run
 from sim.runs import Session, create, go
-from sim.scenario import loads
-from sim.scenario_schema import Scenario
+from sim.scenarios.scenario import loads
+from sim.scenarios.scenario_schema import Scenario
+from sim.scenarios.yaml_text import write_yaml
 from sim.types import Action, EngineFailure, Outcome
 from sim.verify import verify
 from sim.voices import LateEngine, Pool
-from sim.yaml_text import write_yaml
 from tests.laws.societies import society
 from tests.laws.test_law4_kills import log_of
 from tests.stage import Stage

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.binding import agents_named, bind, singular
-from sim.located import ScenarioError
-from sim.scenario import dump, json_schema, load, loads
-from sim.scenario_schema import Scenario
-from sim.strict import known_keys
+from sim.scenarios.binding import agents_named, bind, singular
+from sim.scenarios.located import ScenarioError
+from sim.scenarios.scenario import dump, json_schema, load, loads
+from sim.scenarios.scenario_schema import Scenario
+from sim.scenarios.strict import known_keys
+from sim.scenarios.yaml_text import read_yaml, write_yaml
 from sim.voices import Pool
-from sim.yaml_text import read_yaml, write_yaml
 
 HERE = Path(__file__).parent
 QUICK = settings(max_examples=40, deadline=None)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from sim.measured import ASIDE, ROWS, listed, measurement_table
-from sim.show import verified
-from sim.terminal import PIPED, Framed, cell, columns, number, say, short
+from sim.commands.measured import ASIDE, ROWS, listed, measurement_table
+from sim.commands.show import verified
+from sim.commands.terminal import PIPED, Framed, cell, columns, number, say, short
 from sim.types import Measurement
 from sim.verify import Verified
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import sim.store
-from sim.committed import SchemaMismatch, held
-from sim.reader import Run
-from sim.sqlite import writable
-from sim.store import BATCH, RecordFailure, RunLocked, Store
+import sim.record.store
+from sim.record.committed import SchemaMismatch, held
+from sim.record.reader import Run
+from sim.record.sqlite import writable
+from sim.record.store import BATCH, RecordFailure, RunLocked, Store
 from sim.types import CallKey, Completion, Usage
 from tests.sim.rows import PYTHON, call, event, fact, manifest, numbered
 
@@ -103,7 +103,7 @@ def test_a_log_ends_where_it_ended_when_asked_for(store):
 
 
 def test_what_waits_for_long_is_committed_with_the_next_row_or_on_demand(store, monkeypatch):
-    monkeypatch.setattr(sim.store, "INTERVAL", 0.05)
+    monkeypatch.setattr(sim.record.store, "INTERVAL", 0.05)
     store.flush()
     store.put(*numbered(0))
     assert store.last_seq(0) == -1
@@ -119,7 +119,7 @@ def test_what_waits_for_long_is_committed_with_the_next_row_or_on_demand(store, 
 
 
 def test_a_full_batch_does_not_wait_for_the_clock(path, monkeypatch):
-    monkeypatch.setattr(sim.store, "INTERVAL", 3600)
+    monkeypatch.setattr(sim.record.store, "INTERVAL", 3600)
     with Store.create(path, manifest()) as store:
         for seq in range(BATCH):
             store.put(*numbered(seq))
@@ -127,7 +127,7 @@ def test_a_full_batch_does_not_wait_for_the_clock(path, monkeypatch):
 
 
 def test_a_transaction_that_is_interrupted_is_made_whole_by_the_next(store, monkeypatch):
-    insert = sim.store._insert
+    insert = sim.record.store._insert
 
     def interrupted(connection, table, rows):
         insert(connection, table, rows)
@@ -135,7 +135,7 @@ def test_a_transaction_that_is_interrupted_is_made_whole_by_the_next(store, monk
 
     store.put(*numbered(0))
     store.put(*numbered(1))
-    monkeypatch.setattr(sim.store, "_insert", interrupted)
+    monkeypatch.setattr(sim.record.store, "_insert", interrupted)
     with pytest.raises(KeyboardInterrupt):
         store.flush()
     monkeypatch.undo()
@@ -163,7 +163,7 @@ def test_texts_are_kept_once_under_their_hash(path, store):
 
 
 def test_forgotten_texts_are_still_kept_once(store, monkeypatch):
-    monkeypatch.setattr(sim.store, "RECENT", 2)
+    monkeypatch.setattr(sim.record.store, "RECENT", 2)
     names = [store.text(text) for text in "abcab"]
     store.flush()
     assert sum(map(len, store.pages("texts"))) == 3

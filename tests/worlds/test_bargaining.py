@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from sim.answers import illegal
 from sim.check import check_agent, check_world, turns_of
-from sim.reader import Run
+from sim.record.reader import Run
 from sim.runs import create, go
-from sim.scenario import load
+from sim.scenarios.scenario import load
 from sim.simulate import player
 from sim.streams import Streams
 from sim.types import Action, Choice, Form, Join, Leave, Member, Mind, Outcome, Say, Seat, Set, Turn

@@ -14,7 +14,7 @@ from agents.scripted import Constant
 from sim.answers import illegal, parse
 from sim.check import check_agent, check_world, turns_of
 from sim.quantities import distribution
-from sim.scenario import load
+from sim.scenarios.scenario import load
 from sim.simulate import player
 from sim.streams import Streams
 from sim.types import Action, Fact, Form, Join, Leave, Member, Outcome, RecordedFact, Result, Say, Seat, Set, Turn

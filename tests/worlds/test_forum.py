@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sim.answers import illegal
-from sim.plan import plan
-from sim.scenario import loads
+from sim.scenarios.plan import plan
+from sim.scenarios.scenario import loads
 from sim.simulate import Simulation, player, simulate
 from sim.streams import Streams
 from sim.types import (

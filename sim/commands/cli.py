@@ -1,0 +1,290 @@
+"""The command line: the one place that joins all parts. Each command imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from sim.commands.doctor import Line
+    from sim.runs import Session
+
+app = typer.Typer(
+    name="agora",
+    help="Societies of language-model agents: run, replay, resume, fork and measure them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # drawing boxes would double the time that help takes
+)
+
+Folder = Annotated[Path, typer.Option("--runs", help="Folder of the runs.", envvar="AGORA_RUNS")]
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the start of one, `last`, or its file.")]
+Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another value for a key.")]
+Budget = Annotated[int | None, typer.Option(help="Pause, resumably, once this many tokens are spent.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")]
+All = Annotated[bool, typer.Option("--all", help="Every number and every reward, not only the first of each.")]
+SETTABLE = "A world parameter that may change, or models.NAME.key, from then on."
+RUNS = Path("runs")
+
+
+def main() -> None:
+    """Run a command; what goes wrong by the user's doing is one line and exit code 2."""
+    from sim.commands.failures import exit_code
+
+    sys.exit(exit_code(app))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"agora {version('agora-sim')}")
+        raise typer.Exit
+
+
+@app.callback()
+def agora(
+    _: Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")] = False,
+) -> None:
+    """What is asked of no command."""
+
+
+@app.command()
+def run(
+    scenario: Annotated[Path, typer.Argument(help="A scenario file.")],
+    sets: Sets = None,
+    name: Annotated[str, typer.Option(metavar="ID", help="The run's id; by default name, date and time.")] = "",
+    runs: Folder = RUNS,
+    budget: Budget = None,
+    quiet: Quiet = False,
+) -> None:
+    """Run a scenario file to its end."""
+    from sim.commands.failures import scenario_file
+    from sim.library import new_id
+    from sim.runs import create
+    from sim.scenarios.scenario import load
+
+    run_id = new_id(runs, name) if name else ""
+    _go(create(load(scenario_file(scenario), sets or []), runs, run_id), budget, quiet)
+
+
+@app.command()
+def resume(name: RunName, runs: Folder = RUNS, budget: Budget = None, quiet: Quiet = False) -> None:
+    """Go on with a run after any interruption. What is recorded costs no tokens."""
+    from sim.library import find
+
+    _go(find(runs, name), budget, quiet)
+
+
+@app.command()
+def fork(
+    name: RunName,
+    at: Annotated[str, typer.Option(help="When, like 1h30m, or a tick.")],
+    sets: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=SETTABLE)] = None,
+    edit: Annotated[list[str] | None, typer.Option(help="An intervention, like '{do: say, text: Hello}'.")] = None,
+    replicates: Annotated[int, typer.Option(min=1, help="How many, each with other luck after the fork.")] = 1,
+    start: Annotated[bool, typer.Option(help="Also run them.")] = True,
+    runs: Folder = RUNS,
+    budget: Budget = None,
+    quiet: Quiet = False,
+) -> None:
+    """A new run: another one up to a moment, live after it."""
+    from sim.fork import fork as branch
+    from sim.fork import read_edit
+    from sim.library import check_fork, find
+
+    source = find(runs, name)
+    check_fork(source, at, sets or [])
+    edits = [read_edit(text, at) for text in edit or []]
+    paths = [branch(source, runs, at, sets=sets or [], edits=edits, replicate=r) for r in range(replicates)]
+    for path in paths:
+        if start:
+            _go(path, budget, quiet)
+        else:
+            _print(f"{path.stem}: made, not started; agora resume {path.stem}")
+
+
+def _go(path: Path, budget: int | None, quiet: bool) -> None:
+    """Run a stored run with a live display, then print what came of it."""
+    from sim.commands.progress import watched
+    from sim.commands.show import ending, outcome, stopped
+    from sim.library import measure
+    from sim.runs import go
+
+    def attached(attach: Callable[[Session], None]) -> Session:
+        return go(path, budget=budget, attach=attach)
+
+    try:
+        session = watched(attached, quiet)
+    except KeyboardInterrupt:
+        _print(stopped(path.stem))
+        raise typer.Exit(130) from None
+    if session.status == "finished":
+        measure(path)
+        _print(*outcome(path))
+    _print(ending(session, budget))
+    raise typer.Exit({"finished": 0, "failed": 1, "paused": 3, "interrupted": 130}[session.status])
+
+
+@app.command()
+def runs(runs: Folder = RUNS) -> None:
+    """The runs there are."""
+    from sim.commands.show import run_list
+    from sim.library import listing
+
+    found = list(listing(runs))
+    _print(*(run_list(found) if found else [f"no runs in {runs}; make one with: agora run SCENARIO"]))
+
+
+@app.command()
+def show(
+    name: RunName,
+    agent: Annotated[str, typer.Option(help="The transcript of this agent: what it saw, was asked and did.")] = "",
+    channel: Annotated[str, typer.Option(help="What was said in a channel, or `all`.")] = "",
+    cast: Annotated[bool, typer.Option("--cast", help="Who took part.")] = False,
+    table: Annotated[int, typer.Option(help="Table of the cast or the transcript; an outcome is over all.")] = 0,
+    limit: Annotated[int, typer.Option(help="At most so many entries of a transcript.")] = 200,
+    everything: All = False,
+    runs: Folder = RUNS,
+) -> None:
+    """A run's outcome, cast or transcripts. A transcript is what one agent or one channel lived through."""
+    from sim.commands.show import cast_table, outcome
+    from sim.commands.transcript import agent_transcript, channel_transcript
+    from sim.library import find
+
+    path = find(runs, name)
+    if agent:
+        _print(*agent_transcript(path, agent, table, limit))
+    elif channel:
+        _print(*channel_transcript(path, channel, table, limit))
+    elif cast:
+        _print(cast_table(path, table))
+    else:
+        _print(*outcome(path, table, everything))
+
+
+@app.command()
+def verify(name: RunName, runs: Folder = RUNS) -> None:
+    """Replay a run from its record, comparing event by event."""
+    from sim.commands.progress import working
+    from sim.commands.show import verified
+    from sim.library import find
+    from sim.verify import verify as replay
+
+    path = find(runs, name)
+    with working(f"replaying {path.stem}"):
+        found = replay(path)
+    _print(verified(path.stem, found))
+
+
+@app.command()
+def measure(name: RunName, runs: Folder = RUNS, everything: All = False) -> None:
+    """Compute a run's metrics again. Of one that is not finished: so far."""
+    from sim.commands.show import measured
+    from sim.library import find
+    from sim.library import measure as compute
+
+    path = find(runs, name)
+    _print(*measured(path, compute(path), everything))
+
+
+@app.command()
+def export(
+    name: RunName,
+    parquet: Annotated[Path, typer.Option(help="Folder to write one Parquet file a table to.")],
+    runs: Folder = RUNS,
+) -> None:
+    """Write a run's tables as Parquet files."""
+    from sim.commands.failures import BadInput
+    from sim.commands.progress import working
+    from sim.library import find
+    from sim.record.reader import Run
+
+    try:
+        from sim.record.export import export_parquet
+    except ImportError as missing:
+        raise BadInput(str(missing)) from missing
+    with working("exporting"), Run(find(runs, name)) as run:
+        files = export_parquet(run, parquet)
+    _print(*(str(file) for file in files))
+
+
+@app.command()
+def check(
+    what: Annotated[str, typer.Argument(help="A scenario file, or module:Name of a world or an agent.")] = "",
+    sets: Sets = None,
+    scenario: Annotated[
+        Path | None, typer.Option(help="Try a world or an agent with this scenario's parameters and cast.")
+    ] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of scenario files instead.")] = False,
+) -> None:
+    """Check a scenario file, a world or an agent. Worlds and agents have to keep the rules of the seams."""
+    if schema:
+        import json
+
+        from sim.scenarios.scenario import json_schema
+
+        typer.echo(json.dumps(json_schema(), indent=2))
+        return
+    from sim.commands.checking import checked
+
+    _print(*checked(what, sets or [], scenario))
+
+
+@app.command()
+def new(
+    kind: Annotated[str, typer.Argument(help="world, agent or scenario.")],
+    name: Annotated[str, typer.Argument(help="What it is called.")],
+    folder: Annotated[Path, typer.Option(help="Where to put it.")] = Path(),
+) -> None:
+    """A world, an agent or a scenario from a template that runs."""
+    from sim.commands.new import create
+
+    _print(*create(kind, name, folder))
+
+
+@app.command()
+def doctor(runs: Folder = RUNS) -> None:
+    """What works on this machine, and what to install for the rest."""
+    from sim.commands.doctor import report
+
+    _print(report(runs, [_embedded()]))
+
+
+def _embedded() -> Line:
+    """The embedded model: ready in the cache, or its package to make it from."""
+    from agents.engines import embedded
+    from sim.commands.doctor import Line
+
+    folder = embedded.cache() / f"{embedded.NAME}-{embedded.SHA256[:8]}"
+    if embedded.intact(folder):
+        return Line(what="embedded model", ok=True, found=str(folder))
+    try:
+        package = embedded.package_file()
+    except embedded.EmbeddedModelError as error:
+        return Line(what="embedded model", ok=False, found="", advice=str(error))
+    return Line(what="embedded model", ok=True, found=f"{package.name}; unpack it now or at first use: agora models")
+
+
+@app.command()
+def models() -> None:
+    """Set up the embedded model, or check every byte of it."""
+    from agents.engines.embedded import EmbeddedModelError, prepare
+    from sim.commands.failures import BadInput
+
+    try:
+        _print(prepare())
+    except EmbeddedModelError as error:
+        raise BadInput(str(error)) from error
+
+
+def _print(*things: object) -> None:
+    """Print texts and tables."""
+    from sim.commands.terminal import say
+
+    say(*things)

@@ -1,0 +1,1 @@
+"""What a world and an agent have to keep, tried out."""

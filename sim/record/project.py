@@ -1,0 +1,125 @@
+"""The project file: numbers measured on runs and the tags people gave them. Any number of processes may write it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+from filelock import FileLock
+from sqlalchemy import insert, select
+
+from sim.record.schema import PROJECT_FILE, TABLES
+from sim.record.sqlite import readable, writable
+from sim.types import JSON, Measurement
+
+_measurements = TABLES["measurements"]
+_tags = TABLES["tags"]
+
+
+class Project:
+    """Measurements and tags by run id. The file is made on first use."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._writing = writable(path)
+        # Turning WAL on and making tables do not wait for one another by themselves.
+        with FileLock(path.with_name(path.name + ".lock")), self._writing.begin() as connection:
+            PROJECT_FILE.create_all(connection)
+        self._reading = readable(path)
+
+    def measure(self, run: str, measurements: Iterable[Measurement]) -> None:
+        """Keep measurements of a run in one transaction, each in place of one of the same metric about the same.
+
+        Raises ValueError for a number that is infinite or none.
+        """
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        rows = [_row(run, one, now) for one in measurements]
+        if rows:
+            with self._writing.begin() as connection:
+                connection.execute(insert(_measurements).prefix_with("OR REPLACE"), rows)
+
+    def measurements(self, run: str | None = None, metric: str | None = None) -> Iterator[tuple[str, Measurement]]:
+        """Pairs of run id and measurement, of one run or metric where given, ordered by run, metric and subject."""
+        wanted = select(_measurements).order_by(*_measurements.primary_key.columns)
+        if run is not None:
+            wanted = wanted.where(_measurements.c.run == run)
+        if metric is not None:
+            wanted = wanted.where(_measurements.c.metric == metric)
+        with self._reading.connect() as connection:
+            rows = connection.execute(wanted).all()
+        return ((row.run, _measurement(row._mapping)) for row in rows)
+
+    def tag(self, run: str, *tags: str) -> None:
+        """Give a run tags; those it has already stay."""
+        with self._writing.begin() as connection:
+            for tag in tags:
+                connection.execute(insert(_tags).prefix_with("OR IGNORE").values(run=run, tag=tag))
+
+    def untag(self, run: str, tag: str) -> None:
+        """Take a tag away, if the run has it."""
+        with self._writing.begin() as connection:
+            connection.execute(_tags.delete().where(_tags.c.run == run, _tags.c.tag == tag))
+
+    def tags(self, run: str) -> tuple[str, ...]:
+        """Tags of a run, sorted."""
+        return self._column(select(_tags.c.tag).where(_tags.c.run == run).order_by(_tags.c.tag))
+
+    def tagged(self, tag: str) -> tuple[str, ...]:
+        """Ids of the runs with a tag, sorted."""
+        return self._column(select(_tags.c.run).where(_tags.c.tag == tag).order_by(_tags.c.run))
+
+    def _column(self, statement: Any) -> tuple[str, ...]:
+        with self._reading.connect() as connection:
+            return tuple(connection.execute(statement).scalars())
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._reading.dispose()
+        self._writing.dispose()
+
+
+def _row(run: str, one: Measurement, computed: str) -> dict[str, JSON]:
+    low, high = one.ci or (None, None)
+    for number in (one.value, low, high):
+        if number is not None and not math.isfinite(number):
+            raise ValueError(f"{one.metric} of {run} is {number}; where there is no number the value is None")
+    return {
+        "run": run,
+        "metric": one.metric,
+        "of": _text(one.of),
+        "value": one.value,
+        "unit": one.unit,
+        "n": one.n,
+        "n_clusters": one.n_clusters,
+        "ci_low": low,
+        "ci_high": high,
+        "ci_method": one.ci_method,
+        "events": _text(one.events),
+        "excluded": _text(one.excluded),
+        "flags": _text(one.flags),
+        "computed": computed,
+    }
+
+
+def _text(value: JSON) -> str:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _measurement(row: Any) -> Measurement:
+    return Measurement(
+        metric=row["metric"],
+        value=row["value"],
+        unit=row["unit"],
+        n=row["n"],
+        n_clusters=row["n_clusters"],
+        ci=None if row["ci_low"] is None else (row["ci_low"], row["ci_high"]),
+        ci_method=row["ci_method"],
+        events=tuple(orjson.loads(row["events"])),
+        excluded=orjson.loads(row["excluded"]),
+        flags=tuple(orjson.loads(row["flags"])),
+        of=orjson.loads(row["of"]),
+    )

@@ -1,0 +1,229 @@
+"""The one writer of a run file. Rows are put in order and committed in order, on the kernel's thread.
+
+Every transaction holds the rows that follow those of the one before, so that whatever stops the process leaves a
+prefix of what was put. There is no writer thread on purpose: it would wait for the interpreter, which a busy kernel
+gives away every few milliseconds only, and one transaction takes no longer than that.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import closing, suppress
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from time import monotonic
+from typing import Any, Literal, Self, TypeAlias
+
+from filelock import BaseFileLock, Timeout
+from sqlalchemy import Connection, Engine, insert, update
+from sqlalchemy.exc import DBAPIError
+
+from sim.record.committed import Committed, Row, lock_of
+from sim.record.schema import RUN_FILE, TABLES, Manifest
+from sim.record.sqlite import compiled, create, writable
+
+Durable: TypeAlias = Literal["normal", "power"]
+"""What committed rows survive: the death of the process, or a power cut too."""
+
+BATCH = 2_000
+"""Most rows of a transaction."""
+INTERVAL = 0.25
+"""Seconds since the last commit after which the next row, or a look at `commit_due`, begins another."""
+RECENT = 65_536
+"""Texts remembered as already kept."""
+
+_MANIFEST = "run"
+
+
+class RunLocked(Exception):
+    """Another process holds the run."""
+
+
+class RecordFailure(Exception):
+    """The record can no longer be written: disk full, file locked, or a row that does not fit its table."""
+
+
+class Store(Committed):
+    """Writes one run. `put`, `text`, `update` and `flush` belong to one thread; reading is free."""
+
+    def __init__(self, path: Path, lock: BaseFileLock, durable: Durable) -> None:
+        super().__init__(path)
+        self._lock = lock
+        self._writing = writable(path, "FULL" if durable == "power" else "NORMAL")
+        self._connection = self._writing.connect()
+        self._pending: dict[str, list[Row]] = {}
+        """Rows by table."""
+        self._waiting = 0
+        """How many they are."""
+        self._committed = monotonic()
+        self._recent: OrderedDict[bytes, None] = OrderedDict()
+        self._closed = False
+        self._failure: BaseException | None = None
+        """Why nothing more is taken."""
+
+    @classmethod
+    def create(cls, path: Path, manifest: Manifest, *, cast: Iterable[Row] = (), durable: Durable = "normal") -> Self:
+        """A new run file with its cast, its folder made where needed. Raises FileExistsError, RunLocked."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = _locked(path)
+        try:
+            if path.exists():
+                raise FileExistsError(f"there is a run at {path} already")
+            _build(path, manifest, list(cast))
+            return cls._held(path, lock, durable)
+        except BaseException:
+            lock.release()
+            raise
+
+    @classmethod
+    def open(cls, path: Path, *, durable: Durable = "normal") -> Self:
+        """An existing run file, to go on with. Raises FileNotFoundError, RunLocked, SchemaMismatch."""
+        if not path.exists():
+            raise FileNotFoundError(f"there is no run at {path}")
+        lock = _locked(path)
+        try:
+            return cls._held(path, lock, durable)
+        except BaseException:
+            lock.release()
+            raise
+
+    @classmethod
+    def _held(cls, path: Path, lock: BaseFileLock, durable: Durable) -> Self:
+        store = cls(path, lock, durable)
+        store.update(pid=os.getpid())
+        return store
+
+    # --- putting ------------------------------------------------------------------------------------
+
+    def put(self, table: str, row: Row) -> None:
+        """Take a row for a table, in the order of its columns. Raises RecordFailure where rows cannot be written."""
+        rows = self._pending.get(table)
+        if rows is None:
+            rows = self._pending[table] = []
+        rows.append(row)
+        self._waiting += 1
+        if self._failure is not None or self._waiting >= BATCH or monotonic() - self._committed > INTERVAL:
+            self.flush()
+
+    def text(self, text: str) -> str:
+        """Keep a text under its hash, in hex."""
+        digest = blake2b(text.encode(), digest_size=16).digest()
+        recent = self._recent
+        if digest in recent:
+            recent.move_to_end(digest)
+        else:
+            self.put("texts", (digest, text))
+            recent[digest] = None
+            if len(recent) > RECENT:
+                recent.popitem(last=False)
+        return digest.hex()
+
+    def update(self, **fields: Any) -> None:
+        """Change fields of the manifest, durably, after all rows put so far."""
+        unknown = fields.keys() - TABLES[_MANIFEST].columns.keys()
+        if unknown:
+            raise TypeError(f"the manifest has no field {', '.join(sorted(unknown))}")
+        self._commit(fields)
+
+    def commit_due(self) -> None:
+        """Commit what has waited for long; for whoever is about to wait for something else."""
+        if self._waiting and monotonic() - self._committed > INTERVAL:
+            self.flush()
+
+    def flush(self) -> None:
+        """Commit everything put so far. Raises RecordFailure."""
+        self._commit({})
+
+    def _commit(self, fields: dict[str, Any]) -> None:
+        """One transaction; where it fails, nothing of it is kept and nothing more is taken."""
+        if self._failure is None:
+            try:
+                with self._connection.begin():
+                    for table, rows in self._pending.items():
+                        _insert(self._connection, table, rows)
+                    if fields:
+                        self._connection.execute(update(TABLES[_MANIFEST]).values(**fields))
+            except DBAPIError as problem:  # what the driver said, without a thousand parameters
+                self._failure = problem.orig
+            except Exception as problem:
+                self._failure = problem
+        if self._failure is not None:
+            raise RecordFailure(f"{self.path} cannot be written: {self._failure}") from self._failure
+        self._pending = {}
+        self._waiting = 0
+        self._committed = monotonic()
+
+    # --- closing --------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Commit what is left and let go of the run; idempotent. Raises RecordFailure where rows were lost."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self.flush()
+        finally:
+            self._connection.close()
+            super().close()
+            _settle(self._writing)
+            self._failure = self._failure or ValueError("it is closed")
+            self._lock.release()
+
+
+def _locked(path: Path) -> BaseFileLock:
+    lock = lock_of(path)
+    try:
+        # A reader that asks whether the run is held takes the lock for a moment.
+        lock.acquire(timeout=0.5, poll_interval=0.02)
+    except Timeout:
+        raise RunLocked(f"{path} is being written by {_holder(path)}; wait for it, or stop it") from None
+    return lock
+
+
+def _holder(path: Path) -> str:
+    try:
+        run = Committed(path)
+    except Exception:  # it is just being made
+        return "another process"
+    pid = run.manifest().pid
+    run.close()
+    return f"process {pid}"
+
+
+def _build(path: Path, manifest: Manifest, cast: list[Row]) -> None:
+    """Make the file beside its place and move it there, so that a file at its place is always whole."""
+    new = path.with_name(path.name + ".new")
+    for leftover in (new, new.with_name(new.name + "-journal")):
+        leftover.unlink(missing_ok=True)
+    engine = create(new)
+    with engine.begin() as connection:
+        RUN_FILE.create_all(connection)
+        connection.execute(insert(TABLES[_MANIFEST]).values(**manifest.model_dump()))
+        _insert(connection, "cast", cast)
+    engine.dispose()
+    new.rename(path)
+
+
+def _settle(engine: Engine) -> None:
+    """Fold the log into the file, so that a run at rest is one file; readers at work prevent it, without loss."""
+    with suppress(sqlite3.OperationalError), closing(engine.raw_connection()) as connection:
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA busy_timeout=0")
+        cursor.execute("PRAGMA journal_mode=DELETE")
+    engine.dispose()
+
+
+@cache
+def _statement(table: str) -> str:
+    """A text that is there already is the same text."""
+    bare = insert(TABLES[table])
+    return compiled(bare.prefix_with("OR IGNORE") if table == "texts" else bare)
+
+
+def _insert(connection: Connection, table: str, rows: list[Row]) -> None:
+    if rows:
+        connection.exec_driver_sql(_statement(table), rows)

@@ -1,0 +1,1 @@
+"""Scenario files: read, checked, and planned as worlds with their casts."""

@@ -1,0 +1,134 @@
+"""A scenario as a plan that the host can run: fresh worlds and agents for every table.
+
+Nothing heavy is imported: engines are named, not built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+
+from sim.kernel import Player
+from sim.scenarios.binding import Bound, bind
+from sim.scenarios.cast import Frozen, cast_hash, freeze
+from sim.scenarios.draws import think_time
+from sim.scenarios.located import Keys
+from sim.scenarios.resolve import source_hash
+from sim.scenarios.scenario_schema import CastEntry, ModelSettings, Scenario
+from sim.scenarios.timeline import Move, timeline
+from sim.streams import Root, Streams
+from sim.types import JSON, Agent, AgentId, Change, Join, Metric, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePlan:
+    """One table, ready to start. It is run once: worlds and agents change as they run."""
+
+    table: int
+    world: World
+    players: tuple[Player, ...]
+    """Those seated from the start, in cast order."""
+    interventions: tuple[tuple[int, Change, Player | None], ...]
+    """Tick, change and who joins by it; by tick, then in file order."""
+    streams: Streams
+    """All luck of this table; its root is shared with no other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A whole run, ready to start."""
+
+    scenario: Scenario
+    tick_ms: float
+    until: int | None
+    """Last tick; None: the world ends by itself, or a stop rule ends it."""
+    stops: tuple[tuple[str, int], ...]
+    """Kinds of facts and the number of them that ends a table."""
+    models: Mapping[str, ModelSettings]
+    metrics: tuple[Metric, ...]
+    """The world's own, then the scenario's."""
+    params: Mapping[str, JSON]
+    """The world's parameters, durations in ticks."""
+    cast: Sequence[Sequence[Frozen]]
+    """The frozen cast of each table."""
+    cast_hash: str
+    code: Mapping[str, str]
+    """Hash of the source file by dotted path, of the world and all agents."""
+    tables: tuple[TablePlan, ...]
+
+
+def plan(scenario: Scenario, frozen: Sequence[Sequence[Frozen]] | None = None) -> Plan:
+    """Build a run; a stored cast (`thaw`) is taken instead of drawing one. Raises ScenarioError."""
+    bound = bind(scenario)
+    moves = timeline(scenario, bound)
+    cast = freeze(scenario) if frozen is None else frozen
+    return Plan(
+        scenario=scenario,
+        tick_ms=scenario.clock.tick_ms,
+        until=bound.until,
+        stops=bound.stops,
+        models=scenario.models,
+        metrics=bound.metrics,
+        params=bound.params.model_dump(mode="json"),
+        cast=cast,
+        cast_hash=cast_hash(cast),
+        code=_code(scenario, bound),
+        tables=tuple(_table(scenario, bound, moves, number, members) for number, members in enumerate(cast)),
+    )
+
+
+def _code(scenario: Scenario, bound: Bound) -> dict[str, str]:
+    things: dict[str, Callable[..., object]] = {scenario.world.use: bound.world}
+    things |= {entry.agent: bound.minds[entry.name] for _, entry in scenario.entries}
+    return {path: source_hash(things[path]) for path in sorted(things)}
+
+
+def _table(scenario: Scenario, bound: Bound, moves: Sequence[Move], number: int, cast: Sequence[Frozen]) -> TablePlan:
+    entries = {entry.name: (path, entry) for path, entry in scenario.entries}
+    players: list[Player] = []
+    joiners: dict[AgentId, Player] = {}
+    for frozen in cast:
+        keys, entry = entries[frozen.entry]
+        player = _player(scenario, bound, frozen, keys, entry)
+        if keys[0] == "interventions":
+            joiners[player.id] = player
+        else:
+            players.append(player)
+    return TablePlan(
+        table=number,
+        world=_world(scenario, bound),
+        players=tuple(players),
+        interventions=tuple(_intervention(move, joiners) for move in moves),
+        streams=Streams(Root(scenario.seed), ("table", number)),
+    )
+
+
+def _world(scenario: Scenario, bound: Bound) -> World:
+    try:
+        return bound.world(bound.params)
+    except Exception as error:
+        raise scenario.error(("world",), f"{scenario.world.use} refuses its parameters: {_words(error)}") from error
+
+
+def _player(scenario: Scenario, bound: Bound, frozen: Frozen, path: Keys, entry: CastEntry) -> Player:
+    try:
+        agent: Agent = bound.minds[entry.name](frozen.member, **deepcopy(entry.settings))
+    except Exception as error:
+        where = (*path, "with") if entry.settings else path
+        raise scenario.error(where, f"{entry.agent} refuses its settings: {_words(error)}") from error
+    think = bound.thinks[entry.name]
+    if frozen.think != str(entry.think):
+        think = think_time(frozen.think, scenario.clock.tick_ms)
+    return Player(frozen.member, agent, think)
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, ValueError) and str(error) else f"{type(error).__name__}: {error}"
+
+
+def _intervention(move: Move, joiners: Mapping[AgentId, Player]) -> tuple[int, Change, Player | None]:
+    if move.change is not None:
+        return move.tick, move.change, None
+    player = joiners[move.joins]
+    return move.tick, Join(seat=player.member.seat), player

@@ -1,0 +1,62 @@
+"""Scenario files: read, overridden, checked, written out again.
+
+Everything that can be wrong is one line of the form `file:line: key: what is wrong; what would be right`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sim.scenarios.binding import bind
+from sim.scenarios.located import Located, ScenarioError, shown
+from sim.scenarios.overrides import overridden
+from sim.scenarios.scenario_schema import Scenario
+from sim.scenarios.strict import checked
+from sim.scenarios.timeline import timeline
+from sim.scenarios.yaml_text import read_yaml, write_yaml
+
+
+def load(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
+    """Read a scenario file and check it; `overrides` are `dotted.key=value`. Raises ScenarioError."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ScenarioError(str(path), None, "", "no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(str(path), None, "", f"cannot be read as a UTF-8 text: {error}") from None
+    return _scenario(overridden(_root(text, str(path)), overrides), path.parent)
+
+
+def loads(text: str, base: str | Path, file: str = "scenario.yaml", overrides: Sequence[str] = ()) -> Scenario:
+    """As `load`, from the text of a scenario; `base` is the folder that its relative paths start from."""
+    return _scenario(overridden(_root(text, file), overrides), Path(base))
+
+
+def dump(scenario: Scenario) -> str:
+    """The scenario with all overrides in it, as YAML that `loads` reads back to the same scenario."""
+    return write_yaml(scenario.located.data)
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema of a scenario file, for editors. Keys of the world and of engines are left open."""
+    schema = Scenario.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _root(text: str, file: str) -> Located:
+    located = read_yaml(text, file)
+    if not isinstance(located.data, dict):
+        found = "is empty" if located.data is None else f"holds {shown(located.data)}"
+        raise located.error((), f"{found}; expected a mapping with name, world and cast")
+    return located
+
+
+def _scenario(located: Located, base: Path) -> Scenario:
+    scenario = checked(Scenario, located.data, located)
+    scenario._located = located
+    scenario._base = base
+    timeline(scenario, bind(scenario))
+    return scenario

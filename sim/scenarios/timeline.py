@@ -1,0 +1,92 @@
+"""Interventions in time: each with its tick and the change it makes, checked against the cast and the world."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sim.scenarios.binding import Bound, agents_named, world_params
+from sim.scenarios.located import Keys, ScenarioError, nearest, shown
+from sim.scenarios.scenario_schema import JoinAt, LeaveAt, SayAt, Scenario, SetAt
+from sim.types import ALL, AgentId, Audience, Leave, Say, Set
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One intervention at its tick."""
+
+    tick: int
+    change: Say | Set | Leave | None
+    """None: somebody joins."""
+    joins: AgentId = ""
+    """Who."""
+
+
+def timeline(scenario: Scenario, bound: Bound) -> list[Move]:
+    """All interventions by tick, those of one tick in file order. Raises ScenarioError."""
+    moves: list[tuple[Keys, Move]] = []
+    for index, spec in enumerate(scenario.interventions):
+        keys: Keys = ("interventions", index)
+        tick = scenario.ticks((*keys, "at"), spec.at)
+        if isinstance(spec, JoinAt):
+            moves.append((keys, Move(tick=tick, change=None, joins=spec.entry.name)))
+        else:
+            moves.append((keys, Move(tick=tick, change=_change(scenario, bound, keys, spec))))
+    moves.sort(key=lambda item: item[1].tick)
+    _check_presence(scenario, moves)
+    return [move for _, move in moves]
+
+
+def _change(scenario: Scenario, bound: Bound, keys: Keys, spec: SayAt | SetAt | LeaveAt) -> Say | Set | Leave:
+    if isinstance(spec, SayAt):
+        return Say(text=spec.text, to=_audience(scenario, keys, spec.to))
+    if isinstance(spec, SetAt):
+        return _setting(scenario, bound, keys, spec)
+    if agents_named(scenario, spec.agent) != [spec.agent]:
+        raise _nobody(scenario, (*keys, "agent"), spec.agent)
+    return Leave(agent=spec.agent)
+
+
+def _audience(scenario: Scenario, keys: Keys, to: str | tuple[str, ...]) -> Audience:
+    if isinstance(to, str) and (to == ALL or to.startswith("#")):
+        return to
+    agents: dict[AgentId, None] = {}
+    for name in (to,) if isinstance(to, str) else to:
+        found = agents_named(scenario, name)
+        if not found:
+            raise _nobody(scenario, (*keys, "to"), name)
+        agents.update(dict.fromkeys(found))
+    return tuple(agents)
+
+
+def _nobody(scenario: Scenario, keys: Keys, name: str) -> ScenarioError:
+    known = [agent for _, entry in scenario.entries for agent in (entry.name, *entry.agents[:100])]
+    return scenario.error(keys, f"no agent has the id {shown(name)}; {nearest(name, known)}")
+
+
+def _setting(scenario: Scenario, bound: Bound, keys: Keys, spec: SetAt) -> Set:
+    """The new value in the world's own terms: checked by its `Params`, durations in ticks."""
+    if spec.key not in bound.changeable:
+        hint = nearest(spec.key, bound.changeable)
+        raise scenario.error((*keys, "key"), f"{scenario.world.use} lets nobody change {shown(spec.key)}; {hint}")
+    if spec.key not in type(bound.params).model_fields:
+        return Set(key=spec.key, value=spec.value)
+    try:
+        params = world_params(scenario, type(bound.params), {**scenario.world.params, spec.key: spec.value})
+    except ScenarioError as error:
+        raise scenario.error((*keys, "value"), error.message) from None
+    return Set(key=spec.key, value=params.model_dump(mode="json")[spec.key])
+
+
+def _check_presence(scenario: Scenario, moves: list[tuple[Keys, Move]]) -> None:
+    """Nobody leaves before joining, or twice."""
+    absent = {move.joins for _, move in moves if move.joins}
+    gone: set[AgentId] = set()
+    for keys, move in moves:
+        absent.discard(move.joins)
+        if not isinstance(move.change, Leave):
+            continue
+        agent = move.change.agent
+        if agent in absent or agent in gone:
+            when = "has not joined yet" if agent in absent else "has left before"
+            raise scenario.error((*keys, "agent"), f"{agent!r} {when} at that time; change the times or drop one")
+        gone.add(agent)
