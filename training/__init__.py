@@ -1,1 +1,1 @@
-"""What learns from the record: trajectories, credit, losses and the loops of self-play. Nothing is here yet."""
+"""What learns from the record: trajectories, credit, losses and the loops of self-play."""

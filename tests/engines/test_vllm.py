@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import signal
 import threading
 from collections import Counter
-from typing import Literal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 import psutil
 import pytest
@@ -136,19 +139,60 @@ def test_temperature_zero_takes_the_likeliest(embedded_engine: VLLMEngine) -> No
     assert len({one.text for one in got}) == 1
 
 
-def test_a_policy_answers_with_its_adapter_also_beside_the_base_model(embedded_engine: VLLMEngine) -> None:
+RANK = 8
+
+
+class Mortal(NamedTuple):
+    """An engine to be killed, and what there was before it."""
+
+    engine: VLLMEngine
+    threads: set[threading.Thread]
+    processes: set[int]
+
+
+@pytest.fixture(scope="module")
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortal]:
+    """Policies: the base model, `same@1` (an adapter that changes nothing) and `other@1` (one that does)."""
+    root = tmp_path_factory.mktemp("adapters")
+    threads, processes = set(threading.enumerate()), children()
+    adapters = {"same@1": str(adapter(root / "same", 0.0)), "other@1": str(adapter(root / "other", 5.0))}
+    engine = VLLMEngine("embedded", max_model_len=512, max_num_seqs=4, adapters=adapters, max_lora_rank=RANK)
+    yield Mortal(engine, threads, processes)
+    engine.close()
+
+
+def adapter(folder: Path, size: float) -> Path:
+    """A LoRA of the embedded model's first query projection with entries of one size."""
+    import torch
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True)
+    width = 576
+    name = "base_model.model.model.layers.0.self_attn.q_proj"
+    weights = {
+        f"{name}.lora_A.weight": torch.full((RANK, width), 0.1, dtype=torch.bfloat16),
+        f"{name}.lora_B.weight": torch.full((width, RANK), size, dtype=torch.bfloat16),
+    }
+    save_file(weights, folder / "adapter_model.safetensors")
+    config = {"peft_type": "LORA", "r": RANK, "lora_alpha": RANK, "target_modules": ["q_proj"], "bias": "none"}
+    (folder / "adapter_config.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_a_policy_answers_with_its_adapter_also_beside_the_base_model(mortal: Mortal) -> None:
+    engine = mortal.engine
     form = Choice(options=("buy", "wait"))
     names = ("", "same@1", "other@1")
     requests = [ask(form, policy=name, text="Choose.") for name in names]
-    assert [one.policy for one in answers(embedded_engine, requests)] == list(names)
-    ids = embedded_engine.mask(form.options).sequences[0]
-    together = [score[0] for score in embedded_engine.score(requests, [ids] * 3).result(WAIT)]
-    (alone,) = embedded_engine.score(requests[:1], [ids]).result(WAIT)
+    assert [one.policy for one in answers(engine, requests)] == list(names)
+    ids = engine.mask(form.options).sequences[0]
+    together = [score[0] for score in engine.score(requests, [ids] * 3).result(WAIT)]
+    (alone,) = engine.score(requests[:1], [ids]).result(WAIT)
     assert together[0] == pytest.approx(alone[0], abs=1e-3)
     assert together[1] == pytest.approx(alone[0], abs=1e-3)
     assert abs(together[2] - alone[0]) > 0.01
     with pytest.raises(EngineFailure, match=r"policy 'new@2' is not loaded"):
-        embedded_engine.submit(ask(TRADES, policy="new@2")).result(60)
+        engine.submit(ask(TRADES, policy="new@2")).result(60)
 
 
 def test_what_one_request_does_wrong_is_its_own_error(embedded_engine: VLLMEngine) -> None:
@@ -191,26 +235,23 @@ def test_ctrl_c_leaves_the_engine_alive(embedded_engine: VLLMEngine) -> None:
     assert answers(embedded_engine, [ask(TRADES)])[0].text in TRADES.options
 
 
-def test_a_dead_engine_fails_every_call_and_leaves_nothing() -> None:
-    threads, others = set(threading.enumerate()), children()
-    engine = VLLMEngine("embedded", max_model_len=512)
-    try:
-        open_calls = [engine.submit(ask(Text(max_chars=400), seed)) for seed in range(4)]
-        pids = children() - others
-        assert pids
-        os.kill(max(pids), signal.SIGKILL)
-        for future in open_calls:
-            with pytest.raises(EngineFailure, match=r"^vLLM's engine failed: .*died unexpectedly"):
-                future.result(60)
-        with pytest.raises(EngineFailure, match="engine failed"):
-            engine.submit(ask(TRADES)).result(60)
-    finally:
-        engine.close()
+def test_a_dead_engine_fails_every_call_and_leaves_nothing(mortal: Mortal) -> None:
+    engine = mortal.engine
+    open_calls = [engine.submit(ask(Text(max_chars=400), seed)) for seed in range(4)]
+    pids = children() - mortal.processes
+    assert pids
+    os.kill(max(pids), signal.SIGKILL)
+    for future in open_calls:
+        with pytest.raises(EngineFailure, match=r"^vLLM's engine failed: .*died unexpectedly"):
+            future.result(60)
+    with pytest.raises(EngineFailure, match="engine failed"):
+        engine.submit(ask(TRADES)).result(60)
+    engine.close()
     engine.close()
     with pytest.raises(EngineFailure):
         engine.submit(ask(TRADES)).result(5)
     assert not pids & children()
-    assert {thread for thread in threading.enumerate() if "agora" in thread.name} <= threads
+    assert {thread for thread in threading.enumerate() if "agora" in thread.name} <= mortal.threads
 
 
 def test_a_model_that_is_not_there_is_one_line(tmp_path: object) -> None:

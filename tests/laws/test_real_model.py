@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +31,9 @@ LIMITS = {"choice": 0.02, "form": 0.05, "text": 0.05}
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[VLLMEngine]:
-    """The embedded model as a run has it: no adapters, which slow every layer down on a CPU."""
-    served = VLLMEngine("embedded")
-    yield served
-    served.close()
-
-
-@pytest.fixture(scope="module")
-def played(engine: VLLMEngine, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def played(embedded_engine: VLLMEngine, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Every scenario for language-model agents, run to its end."""
-    shared_engine.running.append(engine)
+    shared_engine.running.append(embedded_engine)
     folder = tmp_path_factory.mktemp("runs")
     paths = {}
     for file in SCENARIOS:
