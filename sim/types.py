@@ -435,6 +435,10 @@ class RecordedDecision(Struct, frozen=True, kw_only=True):
     result: Result
     calls: int
     """Model calls it took."""
+    key: str | None = None
+    """The information state, where the turn was one."""
+    state: bytes | None = None
+    """Hash of the world's whole state when the turn was seen, where recorded."""
 
 
 class Record(Protocol):

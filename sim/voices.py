@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from sim.calls import Voice
@@ -64,17 +65,19 @@ class LateEngine:
 
 
 class Pool:
-    """The engines of one run. Entries with equal engine, model and settings share one."""
+    """The engines of one run. Entries with equal engine, model and settings share one; `given` ones, by the name of
+    the entry, are somebody else's and stay open."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, given: Mapping[str, Engine] = MappingProxyType({})) -> None:
         self.engines: dict[str, LateEngine] = {}
         self._base = base
+        self._given = given
 
     def voices(self, models: Mapping[str, ModelSettings]) -> dict[str, Voice]:
         """What each entry speaks with."""
         return {
             name: Voice(
-                engine=self._engine(settings),
+                engine=self._given.get(name) or self._engine(settings),
                 model=settings.model,
                 sampling=settings.sampling,
                 policy=settings.policy,

@@ -55,10 +55,11 @@ def held(path: Path) -> bool:
 def paged(table: Table, *where: ColumnElement[bool]) -> str:
     """Statement for one page of rows that follow a seq, in log order; parameters: those of `where`, then the seq."""
     seq = table.c.seq
-    return _page(select(table).where(*where, seq > bindparam("after")).order_by(seq))
+    return page(select(table).where(*where, seq > bindparam("after")).order_by(seq))
 
 
-def _page(statement: Select[Any]) -> str:
+def page(statement: Select[Any]) -> str:
+    """A statement's first page."""
     return f"{compiled(statement)} LIMIT {PAGE}"
 
 
@@ -198,10 +199,10 @@ class Committed:
         ordered = select(table).order_by(*key)
         follows = tuple_(*key) > tuple_(*(bindparam(f"after_{column.name}") for column in key))
         places = [list(table.c).index(column) for column in key]
-        page = self._rows(_page(ordered))
-        while page:
-            yield page
-            page = self._rows(_page(ordered.where(follows)), [page[-1][place] for place in places])
+        rows = self._rows(page(ordered))
+        while rows:
+            yield rows
+            rows = self._rows(page(ordered.where(follows)), [rows[-1][place] for place in places])
 
     def close(self) -> None:
         """Let go of the file."""

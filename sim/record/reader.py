@@ -5,14 +5,15 @@ Works while the run goes on (what is committed is there) and on a run that was k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import orjson
-from sqlalchemy import and_, bindparam, case, func, select
+from sqlalchemy import and_, bindparam, case, func, select, tuple_
 
 from sim.blobs import decode_ids
-from sim.record.committed import ANSWER, Committed, Row, answer, equals, held, paged
+from sim.record.committed import ANSWER, Committed, Row, answer, equals, held, page, paged
 from sim.record.schema import TABLES
 from sim.record.sqlite import compiled
 from sim.types import (
@@ -97,11 +98,10 @@ _DECISIONS = paged(TABLES["decisions"], *equals(TABLES["decisions"], "tbl"))
 _DECISIONS_OF = paged(TABLES["decisions"], *equals(TABLES["decisions"], "tbl", "agent"))
 _EVENTS = paged(TABLES["events"], *equals(TABLES["events"], "tbl", "kind"))
 _ASKED = ("tbl", "agent", "tick", "nth", "call", "purpose", "model", "policy", "messages", "format", "sampling", "seed")
-_CALLS = compiled(
-    select(*(_calls[name] for name in (*_ASKED, "source")), *ANSWER)
-    .where(*equals(TABLES["calls"], "tbl", "agent", "tick", "nth"))
-    .order_by(_calls.call)
-)
+_RECORDED = select(*(_calls[name] for name in (*_ASKED, "source")), *ANSWER)
+_CALLS = compiled(_RECORDED.where(*equals(TABLES["calls"], "tbl", "agent", "tick", "nth")).order_by(_calls.call))
+_KEY = tuple(_calls[name] for name in _ASKED[:5])
+_ALL_CALLS = page(_RECORDED.where(tuple_(*_KEY) > tuple_(*map(bindparam, CallKey._fields))).order_by(*_KEY))
 _FORMAT = case(
     *((_calls.format.startswith(f'{{"{kind}"'), kind) for kind in ("choice", "form", "text")), else_=""
 ).label("format")
@@ -161,10 +161,16 @@ class Run(Committed):
     def rewards(self, table: int = 0) -> Mapping[AgentId, float]:
         """Sum of rewards by agent."""
         sums: dict[AgentId, float] = {}
-        for row in self._paged(_EVENTS, table, "rewards"):
-            for agent, reward in orjson.loads(row[6]).items():
+        for _seq, _tick, data in self.events("rewards", table):
+            for agent, reward in data.items():
                 sums[agent] = sums.get(agent, 0.0) + reward
         return sums
+
+    def events(self, kind: str, table: int = 0) -> Iterator[tuple[int, int, JSON]]:
+        """Seq, tick and data of the kernel's own events of a kind; of `ended`, the data is agent and how."""
+        for _tbl, seq, tick, _round, _kind, agent, data in self._paged(_EVENTS, table, kind):
+            value = orjson.loads(data)
+            yield seq, tick, (agent, value) if kind == "ended" else value
 
     def _each(self, table: int | None) -> Iterable[int]:
         return range(self.tables) if table is None else (table,)
@@ -188,16 +194,24 @@ class Run(Committed):
     def calls_of(self, decision: RecordedDecision) -> Sequence[RecordedCall]:
         """The model calls of a decision, in order."""
         key = (decision.table, decision.action.agent, decision.action.seen, decision.nth)
-        return [self._call(row) for row in self._rows(_CALLS, key)]
+        return [self._call(row, self.text_of) for row in self._rows(_CALLS, key)]
 
-    def _call(self, row: Row) -> RecordedCall:
+    def calls(self) -> Iterator[RecordedCall]:
+        """Every model call, by key; a text that many share is read once."""
+        text_of = cache(self.text_of)
+        after: Sequence[object] = (-1, "", -1, -1, -1)
+        while rows := self._rows(_ALL_CALLS, after):
+            yield from (self._call(row, text_of) for row in rows)
+            after = rows[-1][:5]
+
+    def _call(self, row: Row, text_of: Callable[[str], str]) -> RecordedCall:
         key, (purpose, model, policy, messages, form, sampling, seed, source) = row[:5], row[5:13]
         return RecordedCall(
             key=CallKey(*key),
             purpose=purpose,
             model=model,
             policy=policy,
-            messages=tuple(Message(role=role, text=self.text_of(name)) for role, name in orjson.loads(messages)),
+            messages=tuple(Message(role=role, text=text_of(name)) for role, name in orjson.loads(messages)),
             format=self.format_text(form),
             sampling=orjson.loads(sampling),
             seed=seed,
@@ -256,7 +270,7 @@ def _fact(row: Row) -> RecordedFact:
 
 def _decision(row: Row) -> RecordedDecision:
     table, seq, tick, _round, agent, seen, nth, answered, how, reason, status, why, *rest = row
-    shows, recalls, thread, _key, calls, _digest = rest
+    shows, recalls, thread, key, calls, _digest, state = rest
     action = Action(
         answer=orjson.loads(answered),
         how=how,
@@ -268,4 +282,6 @@ def _decision(row: Row) -> RecordedDecision:
         thread=thread,
     )
     result = Result(status=status, reason=why)
-    return RecordedDecision(table=table, seq=seq, tick=tick, nth=nth, action=action, result=result, calls=calls)
+    return RecordedDecision(
+        table=table, seq=seq, tick=tick, nth=nth, action=action, result=result, calls=calls, key=key, state=state
+    )

@@ -13,7 +13,7 @@ from sqlmodel import Field, SQLModel
 
 from sim.types import JSON
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised whenever a column of the run file changes."""
 
 LOG = ("events", "decisions", "facts")
@@ -89,6 +89,8 @@ class DecisionRow(_Logged, table=True):
     """Model calls it took."""
     digest: bytes | None
     """Hash over the digests of its requests."""
+    state: bytes | None
+    """Hash of the world's whole state when the turn was seen, where the scenario asks for it."""
 
 
 class FactRow(_Logged, table=True):

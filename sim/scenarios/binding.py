@@ -204,8 +204,8 @@ def _check_model(scenario: Scenario, name: str, settings: ModelSettings) -> None
 
 
 def _check_policy(scenario: Scenario, keys: Keys, settings: ModelSettings) -> None:
-    """vLLM speaks only with the adapters it is given; an endpoint may know others."""
-    if not settings.policy or settings.engine_path != ENGINES["vllm"]:
+    """vLLM and torch speak only with the adapters they are given; an endpoint may know others."""
+    if not settings.policy or settings.engine_path not in (ENGINES["vllm"], ENGINES["torch"]):
         return
     adapters = settings.settings.get("adapters")
     names = list(adapters) if isinstance(adapters, dict) else []

@@ -1,7 +1,7 @@
 """The frozen cast: every agent of every table as plain values, drawn once and stored with the run.
 
 Draws are keyed by the agent and what is drawn, so that one more agent changes nobody else. Personas are the same at
-every table, private values are drawn for each table.
+every table, private values are drawn for each group of tables.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def freeze(scenario: Scenario) -> list[list[Frozen]]:
     ]
     tables = []
     for table in range(scenario.tables):
-        streams = Streams(scenario.seed).sub(*(("table", table) if table else ()), "cast")
+        group = table // scenario.group
+        streams = Streams(scenario.seed).sub(*(("table", group) if group else ()), "cast")
         tables.append(
             [
                 Frozen(

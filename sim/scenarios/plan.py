@@ -17,7 +17,7 @@ from sim.scenarios.located import Keys
 from sim.scenarios.resolve import source_hash
 from sim.scenarios.scenario_schema import CastEntry, ModelSettings, Scenario
 from sim.scenarios.timeline import Move, timeline
-from sim.streams import Root, Streams
+from sim.streams import Key, Root, Streams
 from sim.types import JSON, Agent, AgentId, Change, Join, Metric, World
 
 
@@ -33,6 +33,8 @@ class TablePlan:
     """Tick, change and who joins by it; by tick, then in file order."""
     streams: Streams
     """All luck of this table; its root is shared with no other."""
+    mind_path: tuple[Key, ...]
+    """What sets the minds' luck apart from that of other tables of the group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,8 @@ def _table(scenario: Scenario, bound: Bound, moves: Sequence[Move], number: int,
         world=_world(scenario, bound),
         players=tuple(players),
         interventions=tuple(_intervention(move, joiners) for move in moves),
-        streams=Streams(Root(scenario.seed), ("table", number)),
+        streams=Streams(Root(scenario.seed), ("table", number // scenario.group)),
+        mind_path=("group", number % scenario.group) if scenario.group > 1 else (),
     )
 
 

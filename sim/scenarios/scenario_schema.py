@@ -20,6 +20,7 @@ from sim.types import JSON, Sampling
 
 ENGINES = {
     "vllm": "agents.engines.vllm:VLLMEngine",
+    "torch": "agents.engines.torch:TorchEngine",
     "openai": "agents.engines.openai:OpenAIEngine",
     "synthetic": "agents.engines.synthetic:SyntheticEngine",
 }
@@ -104,7 +105,7 @@ class ModelSettings(Strict):
     model_config = ConfigDict(extra="allow")
 
     engine: str
-    """vllm, openai, synthetic, or the `module:Name` of an engine."""
+    """vllm, torch, openai, synthetic, or the `module:Name` of an engine."""
     model: str = ""
     """The engine's name for the model; `embedded` is the one that comes with the install."""
     temperature: float = Field(default=0.8, ge=0, le=10)
@@ -294,6 +295,8 @@ class RecordSettings(Strict):
 
     durable: Literal["normal", "power"] = "normal"
     """normal survives the death of the process, power the loss of power."""
+    states: bool = False
+    """Whether each decision carries a hash of the world's whole state, as training that compares moments needs it."""
 
 
 class Limits(Strict):
@@ -330,6 +333,8 @@ class Scenario(Strict):
     """When to end early."""
     tables: int = Field(default=1, ge=1)
     """Independent copies of the world, each with luck of its own."""
+    group: int = Field(default=1, ge=1)
+    """Tables in a row that start alike: one cast and one luck of the world for all of them, the minds' luck apart."""
     record: RecordSettings = RecordSettings()
     """How the run is stored."""
     limits: Limits = Limits()

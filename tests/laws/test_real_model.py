@@ -14,18 +14,18 @@ from sim.record.reader import Counts, Run
 from sim.runs import create, go
 from sim.scenarios.scenario import load
 from sim.verify import verify
-from tests import shared_engine
 from tests.laws.test_law4_kills import log_of
 
 pytestmark = pytest.mark.model
 
-SCENARIOS = [
-    Path(__file__).parents[2] / "scenarios" / name
-    for name in ("games/stag_hunt_llm.yaml", "negotiation/bargaining_llm.yaml")
-]
-"""The two that end within two minutes on a CPU without vector units for bfloat16; between them all answer formats."""
-SHORTER = {"bargaining_llm": [], "stag_hunt_llm": ["world.rounds=2", "world.continuation=0"]}
-"""Settings that shorten a scenario."""
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+SHORTER = {
+    "games/stag_hunt_llm.yaml": ["world.rounds=2", "world.continuation=0"],
+    "negotiation/bargaining_llm.yaml": [],
+    "markets/apple_market_llm.yaml": ["world.periods=1", "world.period=1m", "interventions=[]"],
+    "platforms/forum_llm.yaml": ["clock.until=1h"],
+}
+"""The four societies, with settings that shorten them to about a minute on two cores."""
 LIMITS = {"choice": 0.02, "form": 0.05, "text": 0.05}
 """Largest share of defaulted answers by format, those cut off at the length limit included."""
 
@@ -33,14 +33,12 @@ LIMITS = {"choice": 0.02, "form": 0.05, "text": 0.05}
 @pytest.fixture(scope="module")
 def played(embedded_engine: VLLMEngine, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Every scenario for language-model agents, run to its end."""
-    shared_engine.running.append(embedded_engine)
     folder = tmp_path_factory.mktemp("runs")
     paths = {}
-    for file in SCENARIOS:
-        shared = f"models.small.engine={shared_engine.__name__}:SharedEngine"
-        scenario = load(file, [shared, *SHORTER[file.stem]])
-        paths[file.stem] = create(scenario, folder, file.stem)
-        session = go(paths[file.stem])
+    for name, shorter in SHORTER.items():
+        file = SCENARIOS / name
+        paths[file.stem] = create(load(file, shorter), folder, file.stem)
+        session = go(paths[file.stem], engines={"small": embedded_engine})
         assert (session.status, session.cause) == ("finished", "")
     return paths
 
@@ -90,12 +88,8 @@ def test_a_no_op_fork_is_identical_and_asks_nothing(played: dict[str, Path], tmp
     with Run(parent) as run:
         ticks = [decision.tick for decision in run.decisions()]
     asked: list[Any] = []
-    shared_engine.running.append(_Refuses(asked))
-    try:
-        child = fork(parent, tmp_path, sorted(ticks)[len(ticks) // 2])
-        session = go(child)
-    finally:
-        shared_engine.running.pop()
+    child = fork(parent, tmp_path, sorted(ticks)[len(ticks) // 2])
+    session = go(child, engines={"small": _Refuses(asked)})
     assert session.status == "finished"
     assert session.calls is not None
     assert session.calls.reused == session.calls.submitted > 0

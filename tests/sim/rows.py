@@ -32,7 +32,7 @@ def decision(seq, agent, *, tbl=0, tick=5, seen=0, how="chosen", status="applied
     why = "sold" if status == "stale" else ""
     reason = "" if how == "chosen" else "no legal answer"
     blobs = (encode_ids(shows), encode_ids(recalls))
-    return (tbl, seq, tick, 0, agent, seen, 0, '"yes"', how, reason, status, why, *blobs, None, None, calls, None)
+    return (tbl, seq, tick, 0, agent, seen, 0, '"yes"', how, reason, status, why, *blobs, None, None, calls, None, None)
 
 
 def call(agent, number=0, *, messages="[]", form='{"choice":["yes","no"]}', purpose="act", finish="stop", **more):

@@ -34,7 +34,7 @@ HEAVY: dict[str, set[str]] = {
     "pyarrow": {"sim/record/export.py"},
     "ray": set(),
     "streamlit": set(),
-    "pyspiel": set(),
+    "pyspiel": {"worlds/games/openspiel_rules.py"},
     "numpy": set(),
 }
 """Libraries, each with the modules that own it: vLLM's engine process and what is loaded into it are two."""

@@ -11,6 +11,7 @@ from sim.scenarios.located import ScenarioError
 from sim.scenarios.plan import Plan, plan
 from sim.scenarios.scenario import dump, loads
 from sim.scenarios.scenario_schema import Scenario
+from sim.scenarios.yaml_text import write_yaml
 from sim.simulate import simulate
 from sim.types import Join, Leave, Say, Set
 
@@ -164,3 +165,32 @@ heavy = {{"vllm", "torch", "transformers", "ray", "streamlit", "openai"}} & set(
 assert not heavy, heavy
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=HERE.parent.parent)
+
+
+# --- groups --------------------------------------------------------------------------------------------
+
+
+def test_tables_of_a_group_share_the_cast_and_the_luck_of_the_world_and_not_that_of_the_minds(tmp_path):
+    data = {
+        "name": "groups",
+        "clock": {"until": None},
+        "tables": 4,
+        "group": 2,
+        "world": {"use": "worlds.negotiation.bargaining:Bargaining", "pie": 100},
+        "cast": [
+            {
+                "name": "one",
+                "count": 2,
+                "agent": "agents.scripted:RandomLegal",
+                "private": {"discount": "uniform(0.5, 0.9)"},
+                "think": "uniform(1s, 9s)",
+            }
+        ],
+    }
+    planned = plan(loads(write_yaml(data), tmp_path, file="groups.yaml"))
+    discounts = [[one.member.seat.private["discount"] for one in table] for table in planned.cast]
+    assert discounts[0] == discounts[1] != discounts[2] == discounts[3]
+    luck = [one.streams.draw("cards") for one in planned.tables]
+    assert luck[0] == luck[1] != luck[2] == luck[3]
+    minds = [one.streams.apart().sub(*one.mind_path).draw("mind") for one in planned.tables]
+    assert len(set(minds)) == 4
