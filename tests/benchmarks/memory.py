@@ -8,8 +8,9 @@ from __future__ import annotations
 import gc
 import resource
 import tempfile
+from itertools import combinations
 from pathlib import Path
-from statistics import fmean, median
+from statistics import median
 from time import process_time
 from typing import Any
 
@@ -74,16 +75,18 @@ def steps(rounds: int) -> tuple[list[list[float]], list[int], list[int]]:
     return seconds, longest, memory
 
 
-def drift(seconds: list[list[float]], first: int = 100) -> float:
-    """Change of the median step over the rounds from `first` on, by least squares, as a share of its mean."""
-    width = max(1, (len(seconds) - first) // 18)
+def drift(seconds: list[list[float]], first: int = 100, windows: int = 18) -> float:
+    """Change of the median step over the rounds from `first` on, as a share of the median.
+
+    By the Theil–Sen line through the windows' medians: a window in which the machine was busy does not tilt it.
+    """
+    width = max(1, (len(seconds) - first) // windows)
     points = []
     for start in range(first, len(seconds) - width + 1, width):
         window = [each for one in seconds[start : start + width] for each in one]
         points.append((start + width / 2, median(window)))
-    middle, mean = fmean(x for x, _ in points), fmean(y for _, y in points)
-    slope = sum((x - middle) * (y - mean) for x, y in points) / sum((x - middle) ** 2 for x, _ in points)
-    return slope * (len(seconds) - first) / mean
+    slopes = [(y - below) / (x - left) for (left, below), (x, y) in combinations(points, 2)]
+    return median(slopes) * (len(seconds) - first) / median(y for _, y in points)
 
 
 def main() -> list[str]:
