@@ -1,0 +1,1 @@
+"""Privacy: who may learn what, and who tries to."""
