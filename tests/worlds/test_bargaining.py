@@ -272,6 +272,18 @@ def test_views_show_the_facts_they_tell() -> None:
     assert seen(world, "a", 1).shows == (offer.id, refusal.id, counter.id)
 
 
+def test_a_turn_has_a_key_while_its_view_holds_all_offers() -> None:
+    """Discounts, the refused offer, the open one; for two rounds, and none where words are said."""
+    world = fresh(discounts=[0.9, 0.8], pause=0)
+    keys = []
+    for agent, answer in (("a", keep(60)), ("b", "reject"), ("b", keep(50)), ("a", "reject"), ("a", keep(1))):
+        keys.append(seen(world, agent).key)
+        do(world, agent, answer)
+    assert keys == ["0:0.9,0.8:", "1:0.8,0.9:60", "1:0.8,0.9:60 rejected", "0:0.9,0.8:60 rejected 50", None]
+    assert seen(fresh(complete_information=False), "a").key == "0:0.9,?:"
+    assert seen(fresh(messages=True), "a").key is None
+
+
 def test_words_for_both_sides() -> None:
     world = fresh(max_rounds=2, discounts=(0.9, 0.75))
     first = seen(world, "a")

@@ -595,6 +595,18 @@ def test_seats_that_do_not_fit(agents: str, params: dict[str, Any], says: str) -
         fresh(*agents, **params)
 
 
+def test_a_turn_has_a_key_while_its_view_holds_all_that_was_played() -> None:
+    """All joint moves so far, for three rounds; none where players talk."""
+    world, keys = fresh(rounds=5), []
+    for now in range(5):
+        keys.append([seen(world, agent, now).key for agent in "ab"])
+        do(world, now, a="defect", b="cooperate")
+    assert keys[0] == ["0:", "1:"]
+    assert keys[3] == ["0:1,0 1,0 1,0", "1:1,0 1,0 1,0"]
+    assert keys[4] == [None, None]
+    assert seen(fresh(talk="explicit"), "a").key is None
+
+
 def test_who_meets_whom() -> None:
     cast = [(Seat(agent=name), Cooperator) for name in "abcd"]
     assert [d["players"] for d in play(Matrix, cast, {"game": "pd"}).data("match")] == [["a", "b"], ["c", "d"]]

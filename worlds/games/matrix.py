@@ -8,7 +8,6 @@ A player who leaves ends a match of two; in a larger one its seat plays the defa
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel
@@ -37,8 +36,10 @@ from sim.types import (
     Turn,
     Wake,
 )
+from worlds.games.happened import Happened
 from worlds.games.matches import PAIRINGS, Match
 from worlds.games.outcomes import METRICS
+from worlds.games.payoffs import text
 from worlds.games.settings import MatrixParams
 from worlds.games.words import recap, rules, words
 
@@ -46,28 +47,6 @@ SILENCE = "..."
 """The words of whoever has nothing to say; nobody hears them."""
 NOTICES = 5
 """Messages from outside that one view shows at most; the others wait for the next."""
-
-
-@dataclass(slots=True)
-class _Happened:
-    """What an outcome is made of, gathered while it happens."""
-
-    facts: list[Fact] = field(default_factory=list)
-    wakes: list[Wake] = field(default_factory=list)
-    timers: list[int] = field(default_factory=list)
-    results: list[Result] = field(default_factory=list)
-    rewards: dict[AgentId, float] = field(default_factory=dict)
-    ended: dict[AgentId, Literal["terminated", "truncated"]] = field(default_factory=dict)
-
-    def outcome(self) -> Outcome:
-        return Outcome(
-            facts=self.facts,
-            wakes=self.wakes,
-            timers=self.timers,
-            results=self.results,
-            rewards=self.rewards,
-            ended=self.ended,
-        )
 
 
 class Matrix:
@@ -101,13 +80,13 @@ class Matrix:
         for match in self._matches:
             for agent in match.players:
                 self._agenda[agent].append(match.number)
-        happened = _Happened()
+        happened = Happened()
         self._start(0, happened, agents)
         return happened.outcome()
 
     def _fact(
         self,
-        happened: _Happened,
+        happened: Happened,
         kind: str,
         to: Audience,
         data: dict[str, JSON],
@@ -139,7 +118,14 @@ class Matrix:
             recap=recap,
             rules=self._rules[me],
             shows=tuple(shown),
+            key=self._key(match, me),
         )
+
+    def _key(self, match: Match, me: int) -> str | None:
+        """The joint moves so far; None where something was said, or where the view has forgotten the first of them."""
+        if self._params.talk != "none" or match.played > len(match.recent):
+            return None
+        return f"{me}:{' '.join(text(joint) for joint in match.recent)}"
 
     def _view(self, match: Match, me: int, notices: list[str]) -> dict[str, JSON]:
         params = self._params
@@ -184,7 +170,7 @@ class Matrix:
 
     def step(self, now: int, actions: Sequence[Action]) -> Outcome:
         """Take answers in; close the phases that are complete or out of time."""
-        happened = _Happened()
+        happened = Happened()
         touched: set[int] = set()
         late = {number for number in self._deadlines.pop(now, ()) if self._matches[number].closes == now}
         for action in actions:
@@ -221,7 +207,7 @@ class Matrix:
             match.missed.append(action.agent)
         return number
 
-    def _close(self, now: int, match: Match, happened: _Happened) -> None:
+    def _close(self, now: int, match: Match, happened: Happened) -> None:
         """End a phase with what was given."""
         missing = [agent for agent in match.present if agent not in match.given]
         if match.phase == "talk":
@@ -237,7 +223,7 @@ class Matrix:
         else:
             self._end(now, match, "rounds", happened)
 
-    def _speak(self, match: Match, happened: _Happened) -> None:
+    def _speak(self, match: Match, happened: Happened) -> None:
         """Everybody hears at once what each has said."""
         for seat, agent in enumerate(match.players):
             said = match.given.get(agent, SILENCE).strip()
@@ -245,7 +231,7 @@ class Matrix:
                 data = {"match": match.number, "round": match.round, "text": said}
                 match.heard.append((self._fact(happened, "message", match.players, data, agent), seat, said))
 
-    def _resolve(self, match: Match, happened: _Happened) -> None:
+    def _resolve(self, match: Match, happened: Happened) -> None:
         """Play the moves against each other."""
         labels = [match.given.get(agent, self._answer_for(match, me)) for me, agent in enumerate(match.players)]
         joint = tuple(mine.index(label) for mine, label in zip(self._game.actions, labels, strict=True))
@@ -262,7 +248,7 @@ class Matrix:
         match.score(joint, payoffs, self._fact(happened, "round", match.players, data, answers=spoken))
         happened.rewards |= paid
 
-    def _next_round(self, opens: int, match: Match, happened: _Happened, late: Iterable[AgentId] = ()) -> None:
+    def _next_round(self, opens: int, match: Match, happened: Happened, late: Iterable[AgentId] = ()) -> None:
         match.next_round()
         self._ask("move" if self._params.talk == "none" else "talk", opens, match, happened, late)
 
@@ -271,7 +257,7 @@ class Matrix:
         phase: Literal["talk", "move"],
         opens: int,
         match: Match,
-        happened: _Happened,
+        happened: Happened,
         late: Iterable[AgentId] = (),
     ) -> None:
         """Open a phase; whoever still thinks about the last one is called off."""
@@ -283,7 +269,7 @@ class Matrix:
 
     # --- from match to match -------------------------------------------------------------------------
 
-    def _start(self, now: int, happened: _Happened, agents: Iterable[AgentId]) -> None:
+    def _start(self, now: int, happened: Happened, agents: Iterable[AgentId]) -> None:
         """Open the matches for which everybody is free; who has none left has ended."""
         for agent in agents:
             match = self._current(agent)
@@ -293,7 +279,7 @@ class Matrix:
                 self._fact(happened, "match", match.players, {"match": match.number, "players": list(match.players)})
                 self._next_round(now, match, happened)
 
-    def _end(self, now: int, match: Match, reason: str, happened: _Happened) -> None:
+    def _end(self, now: int, match: Match, reason: str, happened: Happened) -> None:
         """Close a match, played or not, and see who can go on."""
         if match.phase != "waiting":
             totals = dict(zip(match.players, match.totals or [0.0] * len(match.players), strict=True))
@@ -308,7 +294,7 @@ class Matrix:
 
     def change(self, now: int, change: Change) -> Outcome:
         """Say; Set; Leave; Join, where matches are fixed groups. Raises ValueError for what cannot be done."""
-        happened = _Happened()
+        happened = Happened()
         match change:
             case Say():
                 self._say(change, happened)
@@ -324,7 +310,7 @@ class Matrix:
                 self._leave(now, change.agent, happened)
         return happened.outcome()
 
-    def _say(self, say: Say, happened: _Happened) -> None:
+    def _say(self, say: Say, happened: Happened) -> None:
         if isinstance(say.to, str) and say.to != ALL:
             raise ValueError(f"a matrix game has no channel {say.to!r}: say it to all or to a list of agents")
         to = tuple(self._unread) if say.to == ALL else say.to
@@ -334,7 +320,7 @@ class Matrix:
         for agent in to:
             self._unread[agent].append((fact, say.text))
 
-    def _join(self, now: int, agent: AgentId, happened: _Happened) -> None:
+    def _join(self, now: int, agent: AgentId, happened: Happened) -> None:
         """Joiners wait until they are enough for a match of their own."""
         if self._params.pairing not in ("fixed", "across"):
             raise ValueError(f"nobody can join a game that is played {self._params.pairing}: its matches are set")
@@ -349,7 +335,7 @@ class Matrix:
             self._matches.append(Match(len(self._matches), players))
             self._start(now, happened, players)
 
-    def _leave(self, now: int, agent: AgentId, happened: _Happened) -> None:
+    def _leave(self, now: int, agent: AgentId, happened: Happened) -> None:
         if agent not in self._unread:
             raise ValueError(f"nobody here is called {agent}")
         self._lobby = [other for other in self._lobby if other != agent]

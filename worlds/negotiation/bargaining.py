@@ -149,7 +149,17 @@ class Bargaining:
             recap=news,
             rules=rules(self._params.pie, self._params.messages),
             shows=(*pair.facts, *(fact for fact, _ in notices)),
+            key=self._key(pair),
         )
+
+    def _key(self, pair: Negotiation) -> str | None:
+        """Discounts and offers so far; None where words are said, and from round 3 on: the view forgets old offers."""
+        if self._params.messages or pair.round > 2:
+            return None
+        me = pair.mover
+        theirs = pair.discounts[1 - me] if self._params.complete_information else "?"
+        refused = "" if pair.refused is None else f"{pair.refused} rejected "
+        return f"{me}:{pair.discounts[me]},{theirs}:{refused}{'' if pair.gain is None else pair.gain}".strip()
 
     def _view(self, pair: Negotiation, notices: list[str]) -> dict[str, JSON]:
         pie, limit, me = self._params.pie, self._params.max_rounds, pair.mover
