@@ -1,0 +1,246 @@
+"""Reward sources: what each row is paid, from the record and from what was worked out beside it.
+
+A recipe lists sources; each gives one stream of numbers, one a row, and a term of credit sums those that it names.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from math import exp, fsum, log
+from typing import Annotated, Literal, TypeAlias, TypeVar
+
+from msgspec import Struct
+from pydantic import Field
+
+from sim.scenarios.strict import Strict
+from training import options
+from training.extras import NO_EXTRAS, Extras
+from training.paths import trajectories
+from training.schedule import Weight, at
+from training.slots import Count
+from training.trajectory import Row
+
+_T = TypeVar("_T")
+LEAST = 1e-12
+"""Probabilities are taken for no smaller than this in logarithms."""
+
+
+class _Source(Strict):
+    weight: Weight = 1.0
+
+
+class Outcome(_Source):
+    """What the seat earned in the whole episode, at its last decision."""
+
+    kind: Literal["outcome"]
+
+
+class Step(_Source):
+    """The row's own reward."""
+
+    kind: Literal["step"]
+
+
+class Format(_Source):
+    """A constant for rows whose answer the model itself gave, another for the rest."""
+
+    kind: Literal["format"]
+    valid: float = 0.0
+    invalid: float = -0.1
+
+
+class InfoGain(_Source):
+    """p(truth | after the row) − p(truth | before it), p the exponential of the mean log-probability (IGPO).
+
+    0 at a trajectory's last decision, which is the answer.
+    """
+
+    kind: Literal["info_gain"]
+
+
+class LogRatio(_Source):
+    """β·(log π − log π_ref) of the row's tokens, their mean or sum.
+
+    π is the policy, or the policy shown what is hidden from the actor; both come with the extras.
+    """
+
+    kind: Literal["log_ratio"]
+    beta: float = 1.0
+    agg: Literal["mean", "sum"] = "mean"
+
+
+class Anchored(_Source):
+    """The row's reward − η·log(π/π_ref) of the own decision, + η·log(π/π_ref) of others' decisions after it (R-NaD).
+
+    Of n seats each other one counts 1/(n−1), so a zero-sum game stays one. The reference is the learner's own earlier
+    self, renewed every `renew` updates.
+    """
+
+    kind: Literal["anchored"]
+    eta: Weight = 0.2
+    renew: Count = 100
+
+
+class Regret(_Source):
+    """What was earned minus what the best constant option would have earned, at a trajectory's last decision."""
+
+    kind: Literal["regret"]
+
+
+class Judge(_Source):
+    """A judge's score of the row."""
+
+    kind: Literal["judge"]
+
+
+Source: TypeAlias = Annotated[
+    Outcome | Step | Format | InfoGain | LogRatio | Anchored | Regret | Judge, Field(discriminator="kind")
+]
+
+
+class Rewards(Struct, frozen=True, kw_only=True):
+    """What the sources come to."""
+
+    streams: Mapping[str, tuple[float, ...]]
+    """One number a row, by the source's kind."""
+    own: tuple[tuple[float, ...], ...]
+    """The part of a row's reward that is known for each of its options; empty: none."""
+
+    def total(self, names: Sequence[str] = ()) -> list[float]:
+        """Sum of the named streams, or of all. Raises ValueError for a name there is none of."""
+        if missing := [name for name in names if name not in self.streams]:
+            raise ValueError(f"no reward source {missing[0]!r}; there are {sorted(self.streams)}")
+        return [fsum(each) for each in zip(*(self.streams[name] for name in names or self.streams), strict=True)]
+
+    def known(self, names: Sequence[str] = ()) -> tuple[tuple[float, ...], ...]:
+        """The part of `total` that is known for each option."""
+        return self.own if not names or "anchored" in names else ((),) * len(self.own)
+
+
+def rewards(sources: Sequence[Source], rows: Sequence[Row], extras: Extras = NO_EXTRAS, update: int = 0) -> Rewards:
+    """The streams of all sources, each times its weight. Raises ValueError where an array they read is missing."""
+    streams: dict[str, tuple[float, ...]] = {}
+    own: list[tuple[float, ...]] = [()] * len(rows)
+    for source in sources:
+        weight = at(source.weight, update)
+        if isinstance(source, Anchored):
+            stream, own = anchored(rows, extras, at(source.eta, update))
+            own = [tuple(weight * each for each in terms) for terms in own]
+        else:
+            stream = _stream(source, rows, extras)
+        streams[source.kind] = tuple(weight * number for number in stream)
+    return Rewards(streams=streams, own=tuple(own))
+
+
+def _stream(source: Source, rows: Sequence[Row], extras: Extras) -> list[float]:
+    match source:
+        case Outcome():
+            return outcome(rows)
+        case Step():
+            return [row.reward for row in rows]
+        case Format():
+            return [source.valid if row.valid else source.invalid for row in rows]
+        case InfoGain():
+            return info_gain(rows, extras)
+        case LogRatio():
+            return log_ratio(rows, extras, source.beta, source.agg)
+        case Regret():
+            return regret(rows, extras)
+        case Judge():
+            return list(_given("judge", extras.judge, rows))
+    raise ValueError(f"{source.kind} is no source of its own")
+
+
+def _given(name: str, array: tuple[_T, ...], rows: Sequence[Row]) -> tuple[_T, ...]:
+    if len(array) != len(rows):
+        raise ValueError(f"extras.{name} holds {len(array)} rows, not {len(rows)}")
+    return array
+
+
+def outcome(rows: Sequence[Row]) -> list[float]:
+    """The trajectory's whole reward at its last decision, 0 before."""
+    paid = [0.0] * len(rows)
+    for path in trajectories(rows):
+        whole = fsum(rows[decision[0]].reward for decision in path)
+        for index in path[-1]:
+            paid[index] = whole
+    return paid
+
+
+def info_gain(rows: Sequence[Row], extras: Extras) -> list[float]:
+    """Change of the true answer's probability over each row but the last of its trajectory."""
+    before = _given("truth_before", extras.truth_before, rows)
+    after = _given("truth_after", extras.truth_after, rows)
+    last = {index for path in trajectories(rows) for index in path[-1]}
+    return [0.0 if index in last else exp(after[index]) - exp(before[index]) for index in range(len(rows))]
+
+
+def log_ratio(rows: Sequence[Row], extras: Extras, beta: float, agg: Literal["mean", "sum"]) -> list[float]:
+    """β·(log π − log π_ref), mean or sum over the row's tokens; 0 for a row without tokens."""
+    policy = _given("policy", extras.policy or tuple(row.logprobs for row in rows), rows)
+    reference = _given("reference", extras.reference, rows)
+    paid = []
+    for own, other in zip(policy, reference, strict=True):
+        total = fsum(own) - fsum(other)
+        paid.append(beta * (total / max(1, len(own)) if agg == "mean" else total))
+    return paid
+
+
+def anchored(rows: Sequence[Row], extras: Extras, eta: float) -> tuple[list[float], list[tuple[float, ...]]]:
+    """The anchored rewards, and the own term of every option. An episode's rows must come in log order.
+
+    What others do before a seat's first decision counts for that one. Rows whose reference is empty have no term.
+    """
+    own = [_own(row, index, extras, eta) for index, row in enumerate(rows)]
+    terms = [_taken(row, index, own[index], extras, eta) for index, row in enumerate(rows)]
+    paid = [row.reward + term for row, term in zip(rows, terms, strict=True)]
+    episodes: defaultdict[str, dict[tuple[str, int], list[int]]] = defaultdict(dict)
+    for index, row in enumerate(rows):
+        episodes[row.episode].setdefault((row.seat, row.turn), []).append(index)
+    for decisions in episodes.values():
+        latest: dict[str, list[int]] = {}
+        for (seat, _), indices in reversed(decisions.items()):
+            latest[seat] = indices
+        for (seat, _), indices in decisions.items():
+            latest[seat] = indices
+            for other in latest.keys() - {seat}:
+                for index in latest[other]:
+                    paid[index] -= terms[indices[0]] / (len(latest) - 1)
+    return paid, own
+
+
+def _own(row: Row, index: int, extras: Extras, eta: float) -> tuple[float, ...]:
+    """−η·log(π/π_ref) of each option."""
+    reference = extras.reference_options[index] if extras.reference_options else ()
+    if not row.options or not reference:
+        return ()
+    return tuple(
+        -eta * (log(max(share, LEAST)) - other) for share, other in zip(options.policy(row), reference, strict=True)
+    )
+
+
+def _taken(row: Row, index: int, own: Sequence[float], extras: Extras, eta: float) -> float:
+    """−η·log(π/π_ref) of what was said."""
+    if own:
+        return own[options.chosen(row)]
+    reference = extras.reference[index] if extras.reference else ()
+    return -eta * (fsum(row.logprobs) - fsum(reference)) if reference else 0.0
+
+
+def regret(rows: Sequence[Row], extras: Extras) -> list[float]:
+    """Minus the external regret of each trajectory, at its last decision.
+
+    Raises ValueError where the options change: no constant answer is there to regret.
+    """
+    earned = _given("counterfactual", extras.counterfactual, rows)
+    paid = [0.0] * len(rows)
+    for path in trajectories(rows):
+        choices = [decision[0] for decision in path if rows[decision[0]].options]
+        if len({rows[index].options for index in choices}) > 1:
+            raise ValueError(f"{rows[choices[0]].episode}: the options change, so regret is not defined")
+        totals = [fsum(each) for each in zip(*(earned[index] for index in choices), strict=True)]
+        got = fsum(earned[index][options.chosen(rows[index])] for index in choices)
+        for index in path[-1]:
+            paid[index] = got - max(totals, default=got)
+    return paid
