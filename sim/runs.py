@@ -54,6 +54,10 @@ class Session:
 
 def create(scenario: Scenario, folder: Path, run_id: str = "") -> Path:
     """A new run file with its frozen cast, not started. Raises ScenarioError."""
+    for name, model in scenario.models.items():
+        if model.policy and "@" not in model.policy and model.needs_adapters:
+            message = f"{model.policy!r} has no version; write {model.policy}@v, or train it: agora train"
+            raise scenario.error(("models", name, "policy"), message)
     stem = re.sub(r"[^\w.-]+", "-", scenario.name)
     return stored(folder, run_id or f"{stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}", plan(scenario))
 

@@ -33,6 +33,7 @@ from training.slots import (
     Independent,
     KLBeh,
     NeuRD,
+    NeuRDFit,
     NoCorrection,
     NoTrust,
     Population,
@@ -237,14 +238,14 @@ def _clashes_of_credit(recipe: Recipe) -> Iterator[tuple[Keys, str]]:
 
 def _clashes_of_loss(recipe: Recipe) -> Iterator[tuple[Keys, str]]:
     legal = [isinstance(term.returns, Q) for term in recipe.credit]
-    neurd = isinstance(recipe.trust, NeuRD)
+    neurd = isinstance(recipe.trust, NeuRD | NeuRDFit)
     if neurd and not (legal and all(legal)):
         yield ("trust", "kind"), "neurd needs credit for all legal options; expected returns {kind: q} in every term"
     if not neurd and any(legal):
         yield ("credit", legal.index(True), "returns"), "returns q need the trust region neurd"
     if neurd and recipe.modulation:
         yield ("modulation",), "neurd takes its advantages as they are; leave modulation out"
-    if recipe.ratio.denominator == "none" and not isinstance(recipe.trust, NoTrust | NeuRD):
+    if recipe.ratio.denominator == "none" and not isinstance(recipe.trust, NoTrust | NeuRD | NeuRDFit):
         yield (
             ("trust", "kind"),
             f"{recipe.trust.kind} needs a ratio; expected denominator old or behaviour, or trust none",

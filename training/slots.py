@@ -292,8 +292,20 @@ class NeuRD(Strict):
     c: Positive = 2.0
 
 
+class NeuRDFit(Strict):
+    """Loss ½·Σ_a (y_a − clip(y⁰_a + α·Ā_a, ±c))², summed over distinct questions: the tabular NeuRD step, fitted.
+
+    y are the centred logits of all legal options, y⁰ those at the start of the update, Ā the mean advantage over the
+    rows that asked the question. Many optimiser steps (`epochs`) fit one step of the table.
+    """
+
+    kind: Literal["neurd_fit"]
+    alpha: Weight = 0.2
+    c: Positive = 3.0
+
+
 Trust: TypeAlias = Annotated[
-    NoTrust | Clip | Dual | Cispo | TVMask | Soft | BiasNorm | NeuRD, Field(discriminator="kind")
+    NoTrust | Clip | Dual | Cispo | TVMask | Soft | BiasNorm | NeuRD | NeuRDFit, Field(discriminator="kind")
 ]
 
 

@@ -9,26 +9,39 @@ from __future__ import annotations
 import asyncio
 import atexit
 import itertools
-import re
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from functools import lru_cache
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from agents.engines import vllm_process as process
-from agents.engines.choices import ChoiceMask
+from agents.engines.encoding import Encoder, Refused
 from sim.answers import schema
 from sim.types import Choice, Completion, EngineFailure, Form, Logprobs, Request, Text, Tokens, Usage
 
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
+class _Adapter:
+    """A LoRA adapter that is served, and how many open calls name it."""
+
+    folder: str
+    number: int
+    """vLLM's id; never used twice, since vLLM doesn't read a known id again."""
+    open: int = 0
+    removed: bool = False
+
+
 class VLLMEngine:
     """Answers from a model served by vLLM; blocks until the model is loaded (14–60 s). Raises EngineFailure.
 
-    `model`: "embedded", a folder or a hub name. `adapters`: LoRA folders by policy name. `max_model_len`: tokens of
-    prompt and answer together. `seed`: of the engine; each request brings its own.
+    `model`: "embedded", a folder or a hub name. `adapters`: LoRA folders by policy name; `max_adapters`: places for
+    them and for those added later (as many as `adapters` where not given). `max_model_len`: tokens of prompt and
+    answer together. `seed`: of the engine; each request brings its own.
     """
 
     def __init__(
@@ -40,6 +53,7 @@ class VLLMEngine:
         max_num_seqs: int = 64,
         seed: int = 0,
         adapters: Mapping[str, str] | None = None,
+        max_adapters: int | None = None,
         max_lora_rank: int = 32,
         gpu_memory_utilization: float = 0.85,
     ) -> None:
@@ -50,19 +64,23 @@ class VLLMEngine:
             "seed": seed,
             "gpu_memory_utilization": gpu_memory_utilization,
         }
-        if adapters:
+        self._places = len(adapters or {}) if max_adapters is None else max_adapters
+        if len(adapters or {}) > self._places:
+            raise EngineFailure(f"{len(adapters or {})} adapters for {self._places} places; raise max_adapters")
+        if self._places:
             # One place more than adapters: on a CPU, vLLM gives base requests in a mixed batch the last place's
             # adapter, so it must stay empty.
-            settings |= {"enable_lora": True, "max_loras": len(adapters) + 1, "max_lora_rank": max_lora_rank}
-        self._adapters = dict(adapters or {})
+            settings |= {"enable_lora": True, "max_loras": self._places + 1, "max_lora_rank": max_lora_rank}
+        self._adapter_numbers = itertools.count(1)
+        self._adapters = {
+            name: _Adapter(folder, next(self._adapter_numbers)) for name, folder in (adapters or {}).items()
+        }
         self._limit = max_model_len
         self._numbers = itertools.count()
         self._served = process.Served(model, settings)
-        self._tokenizer = self._served.tokenizer
-        self._end: int = self._tokenizer.eos_token_id
-        marks = [str(mark) for mark in self._tokenizer.added_tokens_decoder.values() if mark.special]
-        self._mark = re.compile("|".join(map(re.escape, sorted(marks, key=len, reverse=True))) or r"(?!)")
-        self.mask = lru_cache(4096)(self._build_mask)
+        self._encoder = Encoder(self._served.tokenizer, model, max_model_len)
+        self.mask = self._encoder.mask
+        """The choice mask of a tuple of options over this model's tokens."""
         atexit.register(self.close)
 
     def submit(self, request: Request) -> Future[Completion]:
@@ -78,9 +96,40 @@ class VLLMEngine:
 
         async def all_of() -> Sequence[Logprobs]:
             pairs = zip(requests, continuations, strict=True)
-            return await asyncio.gather(*(self._score(request, ids) for request, ids in pairs))
+            async with self._held(request.policy for request in requests):
+                return await asyncio.gather(*(self._score(request, ids) for request, ids in pairs))
 
         return self._start(all_of())
+
+    def add_policy(self, name: str, folder: str | Path) -> None:
+        """Serve the LoRA adapter of a folder under a name that is not in use; blocks until vLLM has read it.
+
+        Raises ValueError with one line where the folder, the name or the number of places won't do.
+        """
+
+        async def add() -> str:
+            try:
+                await self._add(name, str(folder))
+            except Refused as refusal:
+                return str(refusal)
+            return ""
+
+        if refusal := self._start(add()).result():
+            raise ValueError(refusal)
+
+    def remove_policy(self, name: str) -> None:
+        """Take no more calls for a policy; vLLM drops it once its open ones are answered. Raises ValueError."""
+
+        async def remove() -> bool:
+            adapter = self._adapters.get(name)
+            if adapter is None or adapter.removed:
+                return False
+            adapter.removed = True
+            await self._drop_unused(name)
+            return True
+
+        if not self._start(remove()).result():
+            raise ValueError(f"there is no policy {name!r}; loaded: {self._names()}")
 
     def close(self) -> None:
         """Stop the model's processes and threads; calls still open fail with EngineFailure. Idempotent."""
@@ -92,10 +141,11 @@ class VLLMEngine:
 
     async def _answer(self, request: Request, began: float) -> Completion:
         try:
-            prompt = self._prompt(request)
-            params = self._sampling(request, len(prompt))
-            output = await self._generate(request, prompt, params)
-        except process.Refused as refusal:
+            async with self._held([request.policy]):
+                prompt = self._encoder.prompt(request.messages)
+                params = self._sampling(request, len(prompt))
+                output = await self._generate(request, prompt, params)
+        except Refused as refusal:
             return Completion(text=None, finish="error", error=str(refusal), latency=time.monotonic() - began)
         answer = output.outputs[0]
         ids = tuple(answer.token_ids)
@@ -103,7 +153,7 @@ class VLLMEngine:
         return Completion(
             text=answer.text if chosen is None else chosen,
             finish="stop" if answer.finish_reason == "stop" else "length",
-            prompt_ids=tuple(prompt),
+            prompt_ids=prompt,
             ids=ids,
             logprobs=tuple(at[token].logprob for at, token in zip(answer.logprobs, ids, strict=True)),
             distribution="processed",
@@ -113,22 +163,9 @@ class VLLMEngine:
         )
 
     async def _generate(self, request: Request, prompt: Sequence[int], params: Any) -> Any:
-        adapter = self._adapter(request.policy)
+        adapter = self._lora(request.policy) if request.policy else None
         number = str(next(self._numbers))
         return await self._served.generate(list(prompt), params, number, adapter, request.priority)
-
-    def _prompt(self, request: Request) -> list[int]:
-        """The chat as token ids. Texts that spell a special token are broken up: nobody but the engine takes turns."""
-        chat = [{"role": m.role, "content": self._mark.sub(_broken, m.text)} for m in request.messages]
-        try:
-            ids: list[int] = self._tokenizer.apply_chat_template(
-                chat, add_generation_prompt=True, tokenize=True, return_dict=False
-            )
-        except Exception as error:
-            raise EngineFailure(f"the chat template of {self._served.model} refused the messages: {error}") from error
-        if len(ids) >= self._limit:
-            raise process.Refused(f"a prompt of {len(ids)} tokens leaves no room in a context of {self._limit}")
-        return ids
 
     def _sampling(self, request: Request, prompt: int) -> Any:
         """vLLM's parameters: how tokens are drawn, the constraint of the format, the bound on the answer."""
@@ -153,26 +190,19 @@ class VLLMEngine:
     def _answer_mask(self, form: Choice | Text, limit: int, room: int) -> tuple[dict[str, Any], int]:
         """What the workers need to know of the answer, and the most tokens it can take."""
         if isinstance(form, Text):
-            if room < 2 or form.max_chars < 1:
-                raise process.Refused(f"no room for a text of {form.max_chars} characters in {room} tokens")
-            limit = max(limit, 2)
-            return {"text": [form.max_chars, limit, self._end]}, limit
-        try:
-            choices = self.mask(form.options)
-        except ValueError as error:
-            raise process.Refused(str(error)) from error
-        if choices.longest > room:
-            raise process.Refused(f"the longest option takes {choices.longest} tokens, the context has room for {room}")
+            limit = self._encoder.text_tokens(form, limit, room)
+            return {"text": [form.max_chars, limit, self._encoder.end]}, limit
+        choices = self._encoder.choices(form.options, room)
         return {"choices": [list(sequence) for sequence in choices.sequences]}, choices.longest
 
     async def _score(self, request: Request, ids: Tokens) -> Logprobs:
-        prompt = self._prompt(request)
+        prompt = self._encoder.prompt(request.messages)
         if isinstance(request.format, Form):
             return await self._score_raw(request, prompt, ids)
         steps = (self._conditional(request, prompt, ids, position) for position in range(len(ids)))
         return tuple(await asyncio.gather(*steps))
 
-    async def _conditional(self, request: Request, prompt: list[int], ids: Tokens, position: int) -> float:
+    async def _conditional(self, request: Request, prompt: Tokens, ids: Tokens, position: int) -> float:
         """Log-probability of one token given those before it, as the sampler would draw it."""
         prefix, token = ids[:position], ids[position]
         if isinstance(request.format, Choice):
@@ -187,29 +217,52 @@ class VLLMEngine:
         output = await self._generate(request, [*prompt, *prefix], params)
         return float(output.outputs[0].logprobs[0][token].logprob)
 
-    async def _score_raw(self, request: Request, prompt: list[int], ids: Tokens) -> Logprobs:
+    async def _score_raw(self, request: Request, prompt: Tokens, ids: Tokens) -> Logprobs:
         params = process.sampling_params(temperature=1.0, max_tokens=1, prompt_logprobs=0)
         output = await self._generate(request, [*prompt, *ids], params)
         rows = output.prompt_logprobs[len(prompt) :]
         return tuple(float(row[token].logprob) for row, token in zip(rows, ids, strict=True))
 
-    def _adapter(self, policy: str) -> Any:
-        if not policy:
-            return None
-        if policy not in self._adapters:
-            raise EngineFailure(f"policy {policy!r} is not loaded; loaded: {sorted(self._adapters)}")
-        number = list(self._adapters).index(policy) + 1
-        return process.adapter(policy, number, self._adapters[policy])
+    # --- adapters ------------------------------------------------------------------------------------
 
-    def _build_mask(self, options: tuple[str, ...]) -> ChoiceMask:
-        """The options as token sequences of this model. Raises ValueError."""
-        return ChoiceMask(options, self._canonical, self._end)
+    def _names(self) -> list[str]:
+        return sorted(name for name, adapter in self._adapters.items() if not adapter.removed)
 
-    def _canonical(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(self._mark.sub(_broken, text), add_special_tokens=False)
-        return ids
+    def _lora(self, name: str) -> Any:
+        return process.adapter(name, self._adapters[name].number, self._adapters[name].folder)
 
+    async def _add(self, name: str, folder: str) -> None:
+        if not name or name in self._adapters:
+            raise Refused(f"there is a policy {name!r} already")
+        if len(self._adapters) >= self._places:
+            raise Refused(f"no place for policy {name!r} beside {sorted(self._adapters)}; raise max_adapters")
+        if not (Path(folder) / "adapter_model.safetensors").is_file():
+            raise Refused(f"{folder} holds no adapter_model.safetensors; pickled weights are never loaded")
+        self._adapters[name] = _Adapter(folder, next(self._adapter_numbers))
+        try:
+            await self._served.load(self._lora(name))
+        except BaseException:
+            del self._adapters[name]
+            raise
 
-def _broken(mark: re.Match[str]) -> str:
-    """A special token's text with a space in it, so that it is read as text."""
-    return f"{mark[0][:1]} {mark[0][1:]}"
+    @asynccontextmanager
+    async def _held(self, policies: Iterable[str]) -> AsyncIterator[None]:
+        """Keep policies in vLLM until the work is done, even if they are removed meanwhile. Raises EngineFailure."""
+        names = set(policies) - {""}
+        for name in names:
+            if name not in self._names():
+                raise EngineFailure(f"policy {name!r} is not loaded; loaded: {self._names()}")
+        for name in names:
+            self._adapters[name].open += 1
+        try:
+            yield
+        finally:
+            for name in names:
+                self._adapters[name].open -= 1
+                await self._drop_unused(name)
+
+    async def _drop_unused(self, name: str) -> None:
+        adapter = self._adapters[name]
+        if adapter.removed and not adapter.open:
+            await self._served.unload(adapter.number)
+            del self._adapters[name]

@@ -11,16 +11,15 @@ import select
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import torch
-import xgrammar
 from vllm.tokenizers import cached_tokenizer_from_config
 from vllm.v1.sample.logits_processor import AdapterLogitsProcessor
 
-from agents.engines.bounds import Progress, fits, may_end, piece, walk
+from agents.engines.bounds import walk
 from agents.engines.choices import Trie
+from agents.engines.lexicon import Lexicon
 from agents.engines.vllm_environment import PARENT
 from agents.engines.vllm_process import KEY
 
@@ -66,31 +65,6 @@ def _end_with(program: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=wait, name="agora-program", daemon=True).start()
-
-
-class Lexicon:
-    """The tokens of a vocabulary, grouped by what they do to a text."""
-
-    def __init__(self, tokenizer: Any, size: int, device: torch.device) -> None:
-        info = xgrammar.TokenizerInfo.from_huggingface(tokenizer, vocab_size=size)
-        hidden = set(info.special_token_ids) | set(info.stop_token_ids) | set(tokenizer.all_special_ids)
-        self.pieces = [None if i in hidden else piece(data) for i, data in enumerate(info.decoded_vocab)]
-        self._kinds = sorted({known for known in self.pieces if known is not None})
-        number = {kind: i for i, kind in enumerate(self._kinds)}
-        self._kind = torch.tensor([number[p] if p else len(number) for p in self.pieces], device=device)
-        self._widest = max(kind.chars for kind in self._kinds)
-        self.banned = lru_cache(1024)(self._banned)
-
-    def mask(self, progress: Progress, chars: int, tokens: int, end: int) -> torch.Tensor:
-        """True where a token may not come next; texts equally far from their bounds share one tensor."""
-        start = Progress(progress.open, 0, 0, progress.visible)
-        return self.banned(start, min(chars - progress.chars, self._widest), min(tokens - progress.tokens, 8), end)
-
-    def _banned(self, progress: Progress, chars: int, tokens: int, end: int) -> torch.Tensor:
-        allowed = [fits(progress, kind, chars, tokens) for kind in self._kinds]
-        banned = ~torch.tensor([*allowed, False], device=self._kind.device)[self._kind]
-        banned[end] = not may_end(progress)
-        return banned
 
 
 def _choice(trie: Trie, prefix: Sequence[int]) -> _Mask:

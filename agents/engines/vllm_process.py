@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agents.engines.embedded import EmbeddedModelError, embedded_model
+from agents.engines.encoding import Refused
 from agents.engines.vllm_environment import environment, first_failure
 from sim.types import EngineFailure
 
@@ -38,10 +39,6 @@ _GRACE = 2.0
 """Seconds before the processes are killed; they have nothing to save."""
 
 DIED = "vLLM's engine failed"
-
-
-class Refused(Exception):
-    """This request cannot be answered; others can."""
 
 
 class Served:
@@ -70,6 +67,17 @@ class Served:
         failed: Future[T] = Future()
         failed.set_exception(EngineFailure(self._failure))
         return failed
+
+    async def load(self, adapter: Any) -> None:
+        """Take a LoRA adapter in. Raises Refused where vLLM can't use it."""
+        try:
+            await self._llm.add_lora(adapter)
+        except Exception as error:
+            raise Refused(_line(error)) from error
+
+    async def unload(self, number: int) -> None:
+        """Drop the adapter of a number."""
+        await self._llm.remove_lora(number)
 
     async def generate(self, ids: Sequence[int], params: Any, number: str, adapter: Any, priority: int) -> Any:
         """vLLM's output for one prompt. Raises Refused where vLLM refuses this request."""

@@ -283,6 +283,43 @@ def models() -> None:
         raise BadInput(str(error)) from error
 
 
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that comes with the install.")] = "",
+    scenario: Annotated[Path | None, typer.Option(help="A scenario with learners: models that have a policy.")] = None,
+    sets: Sets = None,
+    recipe_sets: Annotated[
+        list[str] | None, typer.Option("--recipe-set", metavar="KEY=VALUE", help="Another value for a recipe's key.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the training; an unfinished one is gone on with.")] = Path(
+        "training-run"
+    ),
+    updates: Annotated[int | None, typer.Option(min=1, help="Updates in all; by default the recipe's.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of every draw.")] = 0,
+    from_runs: Annotated[
+        list[str] | None, typer.Option("--from", metavar="RUN", help="Learn from stored runs.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="What one update costs; nothing is kept.")] = False,
+    runs: Folder = RUNS,
+    quiet: Quiet = False,
+) -> None:
+    """Train the policies of a scenario by self-play; or, with --out alone, go on with a training."""
+    from sim.commands.failures import BadInput, scenario_file
+    from sim.library import find
+    from training import command
+
+    try:
+        stored = [find(runs, name).resolve() for name in from_runs or []]
+        file = scenario_file(scenario) if scenario else None
+        plan = command.planned(recipe, file, sets or [], recipe_sets or [], seed, out, stored)
+        if dry_run:
+            _print(command.cost(plan))
+        else:
+            command.train(plan, out, updates, quiet)
+    except command.FAILURES as error:
+        raise BadInput(str(error)) from error
+
+
 def _print(*things: object) -> None:
     """Print texts and tables."""
     from sim.commands.terminal import say

@@ -204,8 +204,11 @@ def _check_model(scenario: Scenario, name: str, settings: ModelSettings) -> None
 
 
 def _check_policy(scenario: Scenario, keys: Keys, settings: ModelSettings) -> None:
-    """vLLM and torch speak only with the adapters they are given; an endpoint may know others."""
-    if not settings.policy or settings.engine_path not in (ENGINES["vllm"], ENGINES["torch"]):
+    """vLLM and torch speak only with the adapters they are given; an endpoint may know others.
+
+    A policy without a version is a learner's: training gives it one.
+    """
+    if "@" not in settings.policy or not settings.needs_adapters:
         return
     adapters = settings.settings.get("adapters")
     names = list(adapters) if isinstance(adapters, dict) else []

@@ -119,12 +119,20 @@ class ModelSettings(Strict):
     record_tokens: bool = False
     """Whether prompt token ids are recorded."""
     policy: str = ""
-    """Adapter `name@v` that speaks, one of the engine's `adapters`; empty: the model itself."""
+    """Adapter `name@v` that speaks, one of the engine's `adapters`; empty: the model itself.
+
+    A name without a version is a learner's, for `agora train`.
+    """
 
     @property
     def engine_path(self) -> str:
         """Dotted path of the engine's class."""
         return ENGINES.get(self.engine, self.engine)
+
+    @property
+    def needs_adapters(self) -> bool:
+        """Whether the engine speaks only with the adapters that it is given."""
+        return self.engine_path in (ENGINES["vllm"], ENGINES["torch"])
 
     @property
     def sampling(self) -> Sampling:

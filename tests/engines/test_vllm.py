@@ -156,7 +156,8 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortal]:
     root = tmp_path_factory.mktemp("adapters")
     threads, processes = set(threading.enumerate()), children()
     adapters = {"same@1": str(adapter(root / "same", 0.0)), "other@1": str(adapter(root / "other", 5.0))}
-    engine = VLLMEngine("embedded", max_model_len=512, max_num_seqs=4, adapters=adapters, max_lora_rank=RANK)
+    settings = {"adapters": adapters, "max_adapters": 3, "max_lora_rank": RANK}
+    engine = VLLMEngine("embedded", max_model_len=512, max_num_seqs=4, **settings)  # type: ignore[arg-type]
     yield Mortal(engine, threads, processes)
     engine.close()
 
@@ -193,6 +194,40 @@ def test_a_policy_answers_with_its_adapter_also_beside_the_base_model(mortal: Mo
     assert abs(together[2] - alone[0]) > 0.01
     with pytest.raises(EngineFailure, match=r"policy 'new@2' is not loaded"):
         engine.submit(ask(TRADES, policy="new@2")).result(60)
+
+
+def test_a_policy_comes_and_goes_while_the_engine_runs(mortal: Mortal, tmp_path: Path) -> None:
+    """With all places taken too, the base model beside adapters stays the base model."""
+    engine = mortal.engine
+    form = Choice(options=("buy", "wait"))
+    ids = engine.mask(form.options).sequences[0]
+
+    def first(*names: str) -> list[float]:
+        requests = [ask(form, policy=name, text="Choose.") for name in names]
+        return [score[0] for score in engine.score(requests, [ids] * len(names)).result(WAIT)]
+
+    (plain,) = first("")
+    engine.add_policy("late@1", adapter(tmp_path / "late", 5.0))
+    base, other, late = first("", "other@1", "late@1")
+    assert base == pytest.approx(plain, abs=1e-3)
+    assert late == pytest.approx(other, abs=1e-3)
+    with pytest.raises(ValueError, match="no place for policy 'late@2'"):
+        engine.add_policy("late@2", adapter(tmp_path / "later", 0.0))
+    call = engine.submit(ask(Text(max_chars=20), policy="late@1"))
+    engine.remove_policy("late@1")
+    assert call.result(WAIT).policy == "late@1", "open calls are answered first"
+    with pytest.raises(EngineFailure, match=r"policy 'late@1' is not loaded"):
+        engine.submit(ask(form, policy="late@1")).result(WAIT)
+    engine.add_policy("late@2", tmp_path / "later")
+    assert first("", "late@2") == pytest.approx([plain, plain], abs=1e-3)
+    for name, folder, message in (("late@2", "later", "already"), ("late@3", "nowhere", "no place|holds no")):
+        with pytest.raises(ValueError, match=message):
+            engine.add_policy(name, tmp_path / folder)
+    engine.remove_policy("late@2")
+    with pytest.raises(ValueError, match="holds no adapter_model"):
+        engine.add_policy("late@3", tmp_path)
+    with pytest.raises(ValueError, match="there is no policy 'late@2'"):
+        engine.remove_policy("late@2")
 
 
 def test_what_one_request_does_wrong_is_its_own_error(embedded_engine: VLLMEngine) -> None:

@@ -1,0 +1,247 @@
+"""One policy's update: from rows and their estimate to new weights.
+
+The rows become samples, equal samples one, and samples that start alike share their forward. An update is `epochs`
+passes over `minibatches` parts of the episodes, one optimiser step each. The same rows, weights and number of threads
+give the same weights, bit by bit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from training import slots
+from training.constraint import Masks, distribution
+from training.diagnostics import Diagnostics
+from training.estimate import Estimate
+from training.forward import predict
+from training.loss import Scores, loss, step_divisor
+from training.packing import Batch, pack
+from training.pairs import pairs
+from training.policy import Policy
+from training.recipe import Optimiser, Recipe
+from training.rows import (
+    Sample,
+    merge,
+    observed_samples,
+    option_samples,
+    pair_samples,
+    ratio_units,
+    samples,
+    token_shares,
+)
+from training.schedule import at
+from training.trajectory import Row
+
+Weights: TypeAlias = Callable[[], AbstractContextManager[Any]]
+"""Entered, the model that computes with some weights, as `Policy.active` is."""
+BUDGET = 4096
+"""Padded tokens of a micro-batch."""
+
+
+class Learnt(dict[str, float]):
+    """Numbers of an update: the loss and its terms, diagnostics, the gradient's norm before clipping."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One minibatch, as micro-batches with what other weights say of their tokens."""
+
+    batches: list[Batch]
+    old: list[Tensor | None]
+    reference: list[Tensor | None]
+    teacher: list[Tensor | None]
+
+
+class Learner:
+    """Moves one policy's weights. `reference` and `teacher` are weights that its loss looks at."""
+
+    def __init__(self, policy: Policy, recipe: Recipe, masks: Masks, *, budget: int = BUDGET) -> None:
+        self.policy, self.recipe = policy, recipe
+        self._masks, self._budget = masks, budget
+        self.optimiser = _optimiser(recipe.optimiser, policy.parameters())
+
+    def learn(
+        self,
+        rows: Sequence[Row],
+        found: Estimate,
+        update: int,
+        *,
+        reference: Weights | None = None,
+        teacher: Weights | None = None,
+    ) -> Learnt:
+        """One update from the rows of this policy that the estimate keeps; with none of them nothing moves."""
+        settings = self.recipe.optimiser
+        for group in self.optimiser.param_groups:
+            group["lr"] = at(settings.lr, update)
+        steps = settings.epochs * settings.minibatches
+        parts = [
+            self._part(samples, steps, reference, teacher)
+            for indices in _split(rows, [i for i in found.kept.indices if rows[i].trained], settings.minibatches)
+            if (samples := self._samples(rows, found, indices))
+        ]
+        sums: Counter[str] = Counter()
+        seen = Diagnostics()
+        for _ in range(settings.epochs):
+            for part in parts:
+                numbers, diagnostics = self._step(part, update)
+                sums.update(numbers)
+                seen += diagnostics
+        done = settings.epochs * len(parts)
+        means = {name: value / done for name, value in sums.items()} if done else {}
+        return Learnt({**means, **seen.means(), "steps": done, "rows": sum(_rows(part) for part in parts)})
+
+    # --- what is learnt from ------------------------------------------------------------------------
+
+    def _samples(self, rows: Sequence[Row], found: Estimate, indices: Sequence[int]) -> list[Sample]:
+        """The samples of one minibatch, equal ones merged."""
+        recipe = self.recipe
+        made: list[Sample] = []
+        kept = [rows[i] for i in indices]
+        if isinstance(recipe.trust, slots.NeuRD | slots.NeuRDFit):
+            credited = [i for i in indices if found.options[i]]
+            shares = [1.0 if isinstance(recipe.trust, slots.NeuRDFit) else 1 / len(credited)] * len(credited)
+            advantages = [found.options[i] for i in credited]
+            made += option_samples([rows[i] for i in credited], advantages, shares, self._masks)
+        elif recipe.credit or any(extra.kind in ("ce", "ref_kl") for extra in recipe.extra):
+            masks = [found.mask[i] for i in indices] if recipe.credit else ()
+            spoken = [k for k, row in enumerate(kept) if row.ids and (not masks or any(masks[k]))]
+            learnt = [kept[k] for k in spoken]
+            counted = [masks[k] for k in spoken] if masks else ()
+            shares_of = token_shares(learnt, recipe.aggregation, counted)
+            made += samples(
+                learnt,
+                [found.advantages[indices[k]] for k in spoken],
+                shares_of,
+                lambda row: distribution(row, self._masks),
+                segments=ratio_units(learnt, "segment"),
+                sequences=ratio_units(learnt, "sequence"),
+                labels=shares_of if any(extra.kind == "ce" for extra in recipe.extra) else (),
+            )
+        for extra in recipe.extra:
+            if isinstance(extra, slots.DPO | slots.BT):
+                chosen = pairs(rows, found.rewards, indices, extra.key, extra.unit, extra.pairs)
+                both = [([rows[i] for i in one.better], [rows[i] for i in one.worse]) for one in chosen]
+                made += pair_samples(both, lambda row: distribution(row, self._masks))
+            if isinstance(extra, slots.CEObs):
+                made += observed_samples(kept)
+        return merge(made)
+
+    def _part(self, made: Sequence[Sample], steps: int, reference: Weights | None, teacher: Weights | None) -> _Part:
+        device = self.policy.parameters()[0].device
+        batches = [batch.to(device) for batch in pack(made, self._budget)]
+        none: list[Tensor | None] = [None] * len(batches)
+        recipe = self.recipe
+        old = recipe.ratio.denominator == "old" or recipe.correction.kind != "none"
+        moved = steps > 1 and (old or isinstance(recipe.trust, slots.NeuRDFit))
+        wants_reference = any(isinstance(extra, slots.KLRef | slots.DPO | slots.BT) for extra in recipe.extra)
+        wants_teacher = any(isinstance(extra, slots.RefKL) for extra in recipe.extra)
+        return _Part(
+            batches,
+            _scored(self.policy.active, batches) if moved else none,
+            _scored(reference, batches) if reference is not None and wants_reference else none,
+            _scored(teacher, batches) if teacher is not None and wants_teacher else none,
+        )
+
+    # --- one step -------------------------------------------------------------------------------------
+
+    def _step(self, part: _Part, update: int) -> tuple[Mapping[str, float], Diagnostics]:
+        """Gradients of all micro-batches, then one step."""
+        recipe, parameters = self.recipe, self.policy.parameters()
+        entropy = any(isinstance(extra, slots.Entropy | slots.EntropyBand) for extra in recipe.extra)
+        self.optimiser.zero_grad(set_to_none=True)
+        lost: list[Tensor] = []
+        numbers: Counter[str] = Counter()
+        seen = Diagnostics()
+        with self.policy.active() as model:
+            for batch, old_n, reference_n, teacher_n in zip(
+                part.batches, part.old, part.reference, part.teacher, strict=True
+            ):
+                said = predict(model, batch, entropy=entropy)
+                scores = Scores(
+                    logprobs_n=said.logprobs_n,
+                    entropy_n=said.entropy_n,
+                    old_n=old_n,
+                    reference_n=reference_n,
+                    teacher_n=teacher_n,
+                )
+                one = loss(
+                    batch.streams,
+                    scores,
+                    ratio=recipe.ratio,
+                    trust=recipe.trust,
+                    correction=recipe.correction,
+                    extras=recipe.extra,
+                    update=update,
+                )
+                if isinstance(recipe.trust, slots.BiasNorm):
+                    lost = _added(lost, _gradients(one.lost, parameters))
+                one.total.backward()
+                numbers.update({"loss": one.total.item(), **one.terms})
+                seen += one.diagnostics
+        if isinstance(recipe.trust, slots.BiasNorm):
+            _divide(parameters, step_divisor(_norm(lost), recipe.trust))
+        limit = recipe.optimiser.grad_clip
+        norm = torch.nn.utils.clip_grad_norm_(parameters, torch.inf if limit is None else limit)
+        numbers["gradient_norm"] = norm.item()
+        self.optimiser.step()
+        return numbers, seen
+
+
+def _optimiser(settings: Optimiser, parameters: Sequence[torch.nn.Parameter]) -> torch.optim.Optimizer:
+    rate = at(settings.lr, 0)
+    if settings.kind == "sgd":
+        return torch.optim.SGD(parameters, lr=rate, weight_decay=settings.weight_decay)
+    return torch.optim.AdamW(parameters, lr=rate, betas=settings.betas, weight_decay=settings.weight_decay)
+
+
+def _split(rows: Sequence[Row], indices: Sequence[int], parts: int) -> Iterator[list[int]]:
+    """The rows in so many parts of whole episodes, in their order."""
+    episodes = list(dict.fromkeys(rows[i].episode for i in indices))
+    of = {episode: place * parts // len(episodes) for place, episode in enumerate(episodes)}
+    for part in range(parts):
+        if inside := [i for i in indices if of[rows[i].episode] == part]:
+            yield inside
+
+
+def _scored(weights: Weights, batches: Sequence[Batch]) -> list[Tensor | None]:
+    """log-probabilities of all scored tokens under the weights, without a gradient."""
+    with weights() as model, torch.no_grad():
+        return [predict(model, batch).logprobs_n for batch in batches]
+
+
+def _rows(part: _Part) -> float:
+    """Rows that a part stands for: a sample's count is on each of its tokens."""
+    found = 0.0
+    for batch in part.batches:
+        streams = batch.streams
+        tokens_s = torch.bincount(streams.sample_n, minlength=streams.samples)
+        found += float((streams.count_n / tokens_s[streams.sample_n]).sum())
+    return found
+
+
+def _gradients(of: Tensor, parameters: Sequence[torch.nn.Parameter]) -> list[Tensor]:
+    if not of.requires_grad:
+        return [torch.zeros_like(parameter) for parameter in parameters]
+    found = torch.autograd.grad(of, parameters, retain_graph=True, allow_unused=True)
+    return [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=True)]
+
+
+def _added(sums: list[Tensor], more: list[Tensor]) -> list[Tensor]:
+    return [a + b for a, b in zip(sums, more, strict=True)] if sums else more
+
+
+def _norm(gradients: Sequence[Tensor]) -> float:
+    return float(torch.stack([each.square().sum() for each in gradients]).sum().sqrt())
+
+
+def _divide(parameters: Sequence[torch.nn.Parameter], divisor: float) -> None:
+    for parameter in parameters:
+        if parameter.grad is not None:
+            parameter.grad /= divisor
