@@ -1,0 +1,135 @@
+"""The genetic search: laws of inheritance, what selection does, and the same children after a restart."""
+
+from __future__ import annotations
+
+import json
+from math import fsum
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sim.streams import Streams
+from training.genetic import Distribution, Matrix, Number, Options, Search, Space, emotions, search
+from training.slots import Population
+
+SPACE = {**emotions(3), "prompt": Options(("be kind", "be firm", {"tone": "dry"}))}
+
+
+def population(**settings: Any) -> Population:
+    return Population(**{"kind": "population", "size": 8, "elite": 2, **settings})
+
+
+def check(state: Search) -> None:
+    """Every member is a point of the space."""
+    for member in state.members:
+        for row in [member["initial"], *member["transitions"]]:
+            assert len(row) == 3
+            assert min(row) >= 0
+            assert fsum(row) == pytest.approx(1)
+        assert 0.1 <= member["temperature"] <= 1.5
+        assert member["prompt"] in SPACE["prompt"].values  # type: ignore[union-attr]
+
+
+@given(st.integers(0, 99), st.floats(0, 1), st.floats(0, 1))
+def test_members_stay_in_the_space(seed: int, crossover: float, mutation: float) -> None:
+    luck = Streams(seed)
+    state = search(SPACE, 8, luck)
+    check(state)
+    state = state.evolved([float(i) for i in range(8)], population(crossover=crossover, mutation=mutation), luck)
+    check(state)
+    assert (len(state.members), state.generation) == (8, 1)
+
+
+def test_the_elite_passes_on_unchanged_and_the_best_is_remembered() -> None:
+    state = search(SPACE, 8, Streams(0))
+    following = state.evolved([1, 5, 0, 5, 2, 0, 0, 3], population(mutation=1.0), Streams(0))
+    assert following.members[:2] == (state.members[1], state.members[3]), "of equals the first"
+    assert following.best is not None
+    assert (following.best.genome, following.best.fitness, following.best.generation) == (state.members[1], 5, 0)
+    worse = following.evolved([4.0] * 8, population(), Streams(0))
+    assert worse.best == following.best
+    assert worse.evolved([6.0] * 8, population(), Streams(0)).best.generation == 2  # type: ignore[union-attr]
+
+
+def test_without_crossover_and_mutation_children_are_copies() -> None:
+    state = search(SPACE, 8, Streams(0))
+    following = state.evolved([0.0] * 8, population(crossover=0, mutation=0), Streams(0))
+    assert all(member in state.members for member in following.members)
+
+
+def test_rows_come_from_either_parent_and_fit_ones_have_more_children() -> None:
+    """Members are told apart by their rows: member i has the number i in every gene."""
+    space: Space = {"chain": Matrix(4, 1), "mood": Distribution(1), "warmth": Number(0, 100)}
+    members = tuple({"chain": [[float(i)]] * 4, "mood": [float(i)], "warmth": float(i)} for i in range(8))
+    children: list[Any] = []
+    for seed in range(200):
+        state = Search(space=space, members=members).evolved(
+            [float(i) for i in range(8)], population(crossover=1, mutation=0), Streams(seed)
+        )
+        children += state.members[2:]
+    parents = [{*(row[0] for row in child["chain"]), child["mood"][0], child["warmth"]} for child in children]
+    assert {len(each) for each in parents} == {1, 2}, "two at most"
+    values = [value for child in children for value in (row[0] for row in child["chain"])]
+    # The fitter of two out of 8 is the fittest with probability 15/64, the least fit with 1/64.
+    assert values.count(7.0) / len(values) == pytest.approx(15 / 64, abs=0.03)
+    assert values.count(0.0) / len(values) == pytest.approx(1 / 64, abs=0.01)
+
+
+def test_mutation_is_centred_on_what_was() -> None:
+    space: Space = {"row": Distribution(2), "number": Number(0, 10)}
+    members = ({"row": [0.9, 0.1], "number": 5.0},) * 2
+    rows, numbers = [], []
+    for seed in range(1000):
+        state = Search(space=space, members=members).evolved(
+            [0.0, 0.0], population(size=2, elite=1, mutation=1), Streams(seed)
+        )
+        rows.append(state.members[1]["row"][0])
+        numbers.append(state.members[1]["number"])
+    # Dirichlet(50·0.9 + ½, 50·0.1 + ½): mean 45.5/51, variance mean·(1 − mean)/52.
+    mean = 45.5 / 51
+    assert fsum(rows) / 1000 == pytest.approx(mean, abs=0.005)
+    assert fsum((row - mean) ** 2 for row in rows) / 1000 == pytest.approx(mean * (1 - mean) / 52, rel=0.15)
+    assert fsum(numbers) / 1000 == pytest.approx(5, abs=0.1)
+    assert fsum((number - 5) ** 2 for number in numbers) / 1000 == pytest.approx(1, rel=0.15)
+
+
+def test_what_has_died_out_may_come_back() -> None:
+    members = ({"row": [1.0, 0.0]},) * 2
+    state = Search(space={"row": Distribution(2)}, members=members)
+    assert state.evolved([0, 0], population(size=2, elite=1, mutation=1), Streams(1)).members[1]["row"][1] > 0
+
+
+def test_the_search_finds_a_peak() -> None:
+    """Fitness is the probability of staying in the third emotion, from it and into it."""
+
+    def fitness(member: Any) -> float:
+        return float(member["initial"][2] + member["transitions"][2][2]) / 2
+
+    luck, settings = Streams(4), population(size=20, elite=4)
+    state = search(SPACE, 20, luck)
+    first = max(map(fitness, state.members))
+    for _ in range(30):
+        state = state.evolved([fitness(member) for member in state.members], settings, luck)
+    assert state.best is not None
+    assert first < 0.6
+    assert state.best.fitness > 0.85
+
+
+def test_a_search_goes_on_after_a_restart() -> None:
+    luck = Streams(2)
+    state = search(SPACE, 8, luck).evolved([float(i) for i in range(8)], population(), luck)
+    again = Search.from_json(json.loads(json.dumps(state.to_json())))
+    assert again.members == state.members
+    assert again.best == state.best
+    scores = [float(-i) for i in range(8)]
+    assert again.evolved(scores, population(), luck).members == state.evolved(scores, population(), luck).members
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    state = search(SPACE, 8, Streams(0))
+    with pytest.raises(ValueError, match="as many numbers"):
+        state.evolved([1.0], population(), Streams(0))
+    with pytest.raises(ValueError, match="no place for children"):
+        state.evolved([1.0] * 8, population(elite=8), Streams(0))

@@ -1,0 +1,167 @@
+"""A genetic search over an agent's settings: prompts, emotion policies, anything that is JSON. No gradients.
+
+A genome gives every gene of the space a value and is itself the settings that an agent is built with. The caller plays
+all members of a generation and says how fit each was; all luck is keyed by generation and place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from sim.streams import Streams
+from sim.types import JSON
+from training.slots import Population
+
+CONCENTRATION = 50.0
+"""How near a mutated distribution stays to what it was: the sum of the Dirichlet's parameters, or nearly."""
+WIDTH = 0.1
+"""Standard deviation of a number's mutation, as a share of its range."""
+
+
+class Matrix(Struct, frozen=True, tag="matrix"):
+    """Rows of probabilities, each summing to 1; rows are inherited and mutated one by one."""
+
+    rows: int
+    columns: int
+
+
+class Distribution(Struct, frozen=True, tag="distribution"):
+    """Probabilities that sum to 1."""
+
+    size: int
+
+
+class Number(Struct, frozen=True, tag="number"):
+    """A number between two bounds."""
+
+    low: float
+    high: float
+
+
+class Options(Struct, frozen=True, tag="options"):
+    """One of a few values, such as prompts."""
+
+    values: tuple[JSON, ...]
+
+
+Gene: TypeAlias = Matrix | Distribution | Number | Options
+Space: TypeAlias = Mapping[str, Gene]
+"""Genes by the names of the settings."""
+Genome: TypeAlias = Mapping[str, JSON]
+
+
+class Individual(Struct, frozen=True, kw_only=True):
+    """A genome that was played."""
+
+    genome: Genome
+    fitness: float
+    generation: int
+
+
+class Search(Struct, frozen=True, kw_only=True):
+    """A generation that waits for its fitness."""
+
+    space: Space
+    members: tuple[Genome, ...]
+    generation: int = 0
+    best: Individual | None = None
+    """The fittest so far, as it was measured then."""
+
+    def to_json(self) -> JSON:
+        """As a JSON value."""
+        return msgspec.to_builtins(self)
+
+    @classmethod
+    def from_json(cls, data: JSON) -> Search:
+        """From what `to_json` gave. Raises msgspec.ValidationError."""
+        return msgspec.convert(data, cls)
+
+    def evolved(self, fitness: Sequence[float], actors: Population, streams: Streams) -> Search:
+        """The next generation; `fitness` has one number a member, higher is better.
+
+        The `elite` fittest pass on unchanged, of equals the first. Every other child has two parents, each the fitter
+        of two members drawn at random; with probability `crossover` each row comes from either, else all from the
+        first; each row then mutates with probability `mutation`. Raises ValueError where numbers are missing, or the
+        elite is the whole population.
+        """
+        if len(fitness) != len(self.members):
+            raise ValueError(f"{len(self.members)} members need as many numbers, not {len(fitness)}")
+        if actors.elite >= actors.size:
+            raise ValueError(f"an elite of {actors.elite} leaves no place for children among {actors.size}")
+        ranked = sorted(range(len(fitness)), key=lambda i: (-fitness[i], i))
+        children = [self.members[i] for i in ranked[: actors.elite]]
+        for place in range(actors.size - len(children)):
+            luck = streams.generator("child", self.generation, place)
+            one, other = (self.members[min(luck.choice(ranked), luck.choice(ranked), key=ranked.index)] for _ in "ab")
+            crossed = luck.random() < actors.crossover
+            children.append(
+                {
+                    name: _child(gene, one[name], other[name] if crossed else one[name], actors.mutation, luck)
+                    for name, gene in self.space.items()
+                }
+            )
+        found = Individual(genome=self.members[ranked[0]], fitness=fitness[ranked[0]], generation=self.generation)
+        best = found if self.best is None or found.fitness > self.best.fitness else self.best
+        return Search(space=self.space, members=tuple(children), generation=self.generation + 1, best=best)
+
+
+def search(space: Space, size: int, streams: Streams) -> Search:
+    """A first generation, every gene drawn uniformly."""
+    members = []
+    for place in range(size):
+        luck = streams.generator("first", place)
+        members.append({name: _random(gene, luck) for name, gene in space.items()})
+    return Search(space=space, members=tuple(members))
+
+
+def emotions(count: int) -> Space:
+    """A Markov chain over so many emotions, with the sampling temperature of what is said (EvoEmo)."""
+    return {
+        "initial": Distribution(count),
+        "transitions": Matrix(count, count),
+        "temperature": Number(0.1, 1.5),
+    }
+
+
+def _random(gene: Gene, luck: Random) -> JSON:
+    match gene:
+        case Matrix():
+            return [_dirichlet([1.0] * gene.columns, luck) for _ in range(gene.rows)]
+        case Distribution():
+            return _dirichlet([1.0] * gene.size, luck)
+        case Number():
+            return luck.uniform(gene.low, gene.high)
+        case Options():
+            return luck.choice(gene.values)
+
+
+def _child(gene: Gene, one: JSON, other: JSON, mutation: float, luck: Random) -> JSON:
+    if isinstance(gene, Matrix):
+        row = Distribution(gene.columns)
+        return [_child(row, mine, its, mutation, luck) for mine, its in zip(one, other, strict=True)]
+    value = one if luck.random() < 0.5 else other
+    return _mutated(gene, value, luck) if luck.random() < mutation else value
+
+
+def _mutated(gene: Gene, value: JSON, luck: Random) -> JSON:
+    match gene:
+        case Distribution():
+            # One more in all, evenly: what has died out may come back.
+            return _dirichlet([CONCENTRATION * share + 1 / gene.size for share in value], luck)
+        case Number():
+            moved = value + luck.gauss(0, WIDTH * (gene.high - gene.low))
+            return min(max(moved, gene.low), gene.high)
+        case _:
+            return _random(gene, luck)
+
+
+def _dirichlet(parameters: Sequence[float], luck: Random) -> list[float]:
+    """A draw from a Dirichlet distribution, by independent gammas (Devroye 1986)."""
+    draws = [luck.gammavariate(each, 1.0) for each in parameters]
+    total = sum(draws)
+    return [each / total for each in draws]
