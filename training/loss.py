@@ -201,7 +201,10 @@ def neurd_fit(streams: Streams, logprobs_n: Tensor, old_n: Tensor, alpha: float,
     count_s = _by_sample(streams, streams.count_n) / _by_sample(streams, torch.ones_like(streams.count_n))
     advantage_s = _by_sample(streams, streams.positive_n + streams.negative_n) / count_s
     start_o = _centred(streams, _by_sample(streams, old_n), option_s)
-    wanted_o = (start_o + alpha * _centred(streams, advantage_s, option_s)).clamp(-c, c)
+    step_o = alpha * _centred(streams, advantage_s, option_s)
+    # A step ends at ±c and is never pulled back: clipping instead would make all good options equal.
+    up_o = torch.minimum(start_o + step_o, start_o.clamp(min=c))
+    wanted_o = torch.where(step_o > 0, up_o, torch.maximum(start_o + step_o, start_o.clamp(max=-c)))
     return 0.5 * (_centred(streams, _by_sample(streams, logprobs_n), option_s) - wanted_o).square().sum()
 
 
