@@ -35,6 +35,7 @@ from training.rows import (
     ratio_units,
     samples,
     token_shares,
+    units_looked_at,
 )
 from training.schedule import at
 from training.trajectory import Row
@@ -87,15 +88,18 @@ class Learner:
             if (samples := self._samples(rows, found, indices))
         ]
         sums: Counter[str] = Counter()
-        seen = Diagnostics()
+        seen, last = Diagnostics(), 0.0
         for _ in range(settings.epochs):
             for part in parts:
                 numbers, diagnostics = self._step(part, update)
                 sums.update(numbers)
                 seen += diagnostics
+                last = numbers["loss"]
         done = settings.epochs * len(parts)
         means = {name: value / done for name, value in sums.items()} if done else {}
-        return Learnt({**means, **seen.means(), "steps": done, "rows": sum(_rows(part) for part in parts)})
+        return Learnt(
+            {**means, **seen.means(), "last_loss": last, "steps": done, "rows": sum(_rows(part) for part in parts)}
+        )
 
     # --- what is learnt from ------------------------------------------------------------------------
 
@@ -115,13 +119,14 @@ class Learner:
             learnt = [kept[k] for k in spoken]
             counted = [masks[k] for k in spoken] if masks else ()
             shares_of = token_shares(learnt, recipe.aggregation, counted)
+            units = units_looked_at(recipe.ratio, recipe.correction)
             made += samples(
                 learnt,
                 [found.advantages[indices[k]] for k in spoken],
                 shares_of,
                 lambda row: distribution(row, self._masks),
-                segments=ratio_units(learnt, "segment"),
-                sequences=ratio_units(learnt, "sequence"),
+                segments=ratio_units(learnt, "segment") if "segment" in units else (),
+                sequences=ratio_units(learnt, "sequence") if "sequence" in units else (),
                 labels=shares_of if any(extra.kind == "ce" for extra in recipe.extra) else (),
             )
         for extra in recipe.extra:

@@ -61,6 +61,8 @@ class PolicySettings(Strict):
 
     kind: Literal["lora", "full"] = "lora"
     """An adapter, or a copy of all weights."""
+    layers: Count | None = None
+    """Only the last so many layers get adapters; null: all."""
     rank: Count = 16
     """Of an adapter."""
     alpha: Positive = 32.0

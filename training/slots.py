@@ -293,10 +293,11 @@ class NeuRD(Strict):
 
 
 class NeuRDFit(Strict):
-    """Loss ½·Σ_a (y_a − clip(y⁰_a + α·Ā_a, ±c))², summed over distinct questions: the tabular NeuRD step, fitted.
+    """Loss ½·Σ_a (y_a − y*_a)², summed over distinct questions: the tabular NeuRD step, fitted.
 
-    y are the centred logits of all legal options, y⁰ those at the start of the update, Ā the mean advantage over the
-    rows that asked the question. Many optimiser steps (`epochs`) fit one step of the table.
+    y* = y⁰ + α·Ā, where a step ends at ±c and what is beyond it stays. y are the centred logits of all legal options,
+    y⁰ those at the start of the update, Ā the mean advantage over the rows that asked the question. Many optimiser
+    steps (`epochs`) fit one step of the table.
     """
 
     kind: Literal["neurd_fit"]

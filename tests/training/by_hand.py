@@ -141,11 +141,20 @@ for _earned, _first, _second in ((1, 0.0, 0.0), (3, 0.05 * (1 + E), 0.05 * (-1 +
     _call, _fold = -E + (-_earned + E - _second) / 0.77, 0.2 * log(3)
     NEURD.append((0.5 * (_bet - _pass), 0.5 * (_pass - _bet)))
     NEURD.append((0.2 * (_call - _fold), 0.8 * (_fold - _call)))
+# With the mean over the same question as baseline, what is left of G is ∓1 for A and ±1 for B.
+NEURD_FIT = []
+for _left in (-1, 1):
+    _bet, _call = -E + _left / 0.5, -E - _left / 0.77
+    NEURD_FIT.append((0.5 * (_bet - _pass), 0.5 * (_pass - _bet)))
+    NEURD_FIT.append((0.2 * (_call - _fold), 0.8 * (_fold - _call)))
 
 BY_HAND: dict[str, ByHand] = {
     "reinforce": ByHand(rows_of((8, 4, 8, -4, -4, -4, -4, 5), LEARNT)),
     "neurd_like": ByHand(
         [each[0] for each in NEURD], records.choices(), records.CHOICES, kept=(0, 1, 2, 3), options=NEURD
+    ),
+    "neurd_fit_like": ByHand(
+        [each[0] for each in NEURD_FIT], records.choices(), records.CHOICES, kept=(0, 1, 2, 3), options=NEURD_FIT
     ),
     "grpo": ByHand(GRPO),
     "dr_grpo": ByHand(CENTRED),

@@ -1,0 +1,50 @@
+"""Checkpoints: everything that the next update depends on, whole or not at all.
+
+A checkpoint is one folder, made beside its place and moved there; the newest whole one counts. Tensors are read back
+with nothing but tensors and plain values allowed in the file.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import torch
+
+from sim.types import JSON
+
+_NAME = re.compile(r"checkpoint-(\d{6})")
+
+
+def write(folder: Path, update: int, tensors: Mapping[str, Any], notes: JSON) -> None:
+    """Keep the state after so many updates; older ones go once it is there."""
+    place = folder / f"checkpoint-{update:06d}"
+    new = folder / "checkpoint.new"
+    for leftover in (new, place):
+        shutil.rmtree(leftover, ignore_errors=True)
+    new.mkdir(parents=True)
+    torch.save(dict(tensors), new / "tensors.pt")
+    (new / "notes.json").write_bytes(orjson.dumps(notes))
+    new.rename(place)
+    for older in _all(folder):
+        if older < update:
+            shutil.rmtree(folder / f"checkpoint-{older:06d}")
+
+
+def read(folder: Path) -> tuple[int, dict[str, Any], Any] | None:
+    """Updates done, tensors and notes of the newest checkpoint; None where there is none."""
+    found = _all(folder)
+    if not found:
+        return None
+    place = folder / f"checkpoint-{found[-1]:06d}"
+    tensors = torch.load(place / "tensors.pt", weights_only=True)
+    return found[-1], tensors, orjson.loads((place / "notes.json").read_bytes())
+
+
+def _all(folder: Path) -> list[int]:
+    names = (_NAME.fullmatch(path.name) for path in folder.glob("checkpoint-*"))
+    return sorted(int(name[1]) for name in names if name)

@@ -1,0 +1,108 @@
+"""`agora train`: a training with a live display, and what an update will cost before any is made."""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from training.loop import Done, Plan, Trainer, TrainingError
+from training.recipe import load as load_recipe
+from training.rollout import RolloutError
+from training.sync import DeliveryError
+
+SHOWN = (
+    "return",
+    "loss",
+    "entropy",
+    "kl",
+    "clip_fraction",
+    "gradient_norm",
+    "legal_rate",
+    "nash_conv",
+    "average_nash_conv",
+)
+"""Numbers on the live line, those that there are."""
+PROBE = 16
+"""Episodes that a dry run plays."""
+FAILURES = (TrainingError, RolloutError, DeliveryError)
+"""What goes wrong by the user's doing, one line each."""
+
+
+def planned(
+    recipe: str,
+    scenario: Path | None,
+    sets: Sequence[str],
+    changes: Sequence[str],
+    seed: int,
+    folder: Path,
+    stored: Sequence[Path] = (),
+) -> Plan:
+    """The training of a folder, or a new one; `changes` are of the recipe, `sets` of the scenario."""
+    if scenario is None:
+        if not (folder / "train.yaml").is_file():
+            raise TrainingError("a new training needs --scenario, a scenario in which an entry of models: has a policy")
+        return Plan.read(folder)
+    return Plan(recipe=load_recipe(recipe, changes), scenario=scenario, sets=tuple(sets), seed=seed, runs=tuple(stored))
+
+
+def train(plan: Plan, folder: Path, updates: int | None, quiet: bool) -> None:
+    """Train to the end, showing how it goes; interrupted, what is done stays."""
+    console = Console(stderr=True)
+    plan.write(folder)
+    with Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[numbers]}"),
+        console=console,
+        disable=quiet,
+        transient=True,
+    ) as progress:
+        bar = progress.add_task(folder.name, total=updates or plan.recipe.updates, numbers="loading the models")
+        with Trainer(folder, plan) as trainer:
+            progress.update(bar, completed=trainer.done, numbers="")
+
+            def report(done: Done) -> None:
+                progress.update(bar, completed=done.update, numbers=line(done.numbers))
+
+            trainer.run(report, updates)
+            last = trainer.done
+    Console().print(
+        f"{folder.name}: {last} updates done; numbers in {folder / 'project.db'}, policies in {folder / 'policies'}"
+    )
+
+
+def line(numbers: Mapping[str, float]) -> str:
+    """The numbers of an update that are worth a glance."""
+    return "  ".join(f"{name.replace('_', ' ')} {numbers[name]:.3g}" for name in SHOWN if name in numbers)
+
+
+def cost(plan: Plan) -> Table:
+    """What one update takes, measured on a small one in a folder that is thrown away."""
+    recipe = plan.recipe
+    episodes = recipe.rollout.episodes
+    few = min(PROBE, episodes)
+    small = recipe.model_copy(update={"rollout": recipe.rollout.model_copy(update={"episodes": few})})
+    with tempfile.TemporaryDirectory() as folder, Trainer(Path(folder) / "dry", replace(plan, recipe=small)) as trainer:
+        began = time.monotonic()
+        numbers = trainer.update()
+        seconds = time.monotonic() - began
+    scale = episodes / few
+    table = Table("one update", "about", box=None)
+    table.add_row("episodes", f"{episodes:,}")
+    table.add_row("rows", f"{numbers['decisions'] * scale:,.0f}")
+    table.add_row("tokens, prompts included", f"{numbers['prompt_tokens'] * scale:,.0f}")
+    table.add_row("sampled tokens", f"{numbers['sampled_tokens'] * scale:,.0f}")
+    table.add_row("seconds, at most", f"{seconds * scale:,.0f}")
+    table.add_row("peak memory, MiB", f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f}")
+    return table
