@@ -23,6 +23,7 @@ import pytest
 
 from agents.engines.openai import OpenAIEngine
 from agents.engines.synthetic import SyntheticEngine
+from agents.engines.torch import TorchEngine
 from agents.engines.vllm import VLLMEngine
 from sim.commands.cli import app
 from sim.commands.failures import exit_code
@@ -212,7 +213,7 @@ def test_every_key_of_a_scenario_is_told() -> None:
     assert found - inner <= set(told)
 
 
-@pytest.mark.parametrize("engine", [VLLMEngine, OpenAIEngine, SyntheticEngine])
+@pytest.mark.parametrize("engine", [VLLMEngine, TorchEngine, OpenAIEngine, SyntheticEngine])
 def test_every_setting_of_an_engine_is_told(engine: type) -> None:
     name = next(name for name, path in ENGINES.items() if path == f"{engine.__module__}:{engine.__name__}")
     (row,) = [line for line in section("Models").splitlines() if line.startswith(f"| `{name}` |")]

@@ -23,7 +23,7 @@ from sim.scenarios.yaml_text import read_yaml, write_yaml
 from sim.streams import Streams
 from sim.types import Engine, Measurement
 from sim.voices import LateEngine, Pool
-from training import checkpoint
+from training import checkpoint, slots
 from training.acting import Exploring
 from training.constraint import Masks
 from training.credit import START, Estimator
@@ -33,6 +33,7 @@ from training.evaluation import Evaluator
 from training.extras import Extras
 from training.league import LeagueState
 from training.learner import Learner
+from training.matchup import games
 from training.opponents import Matchup, matchups
 from training.policy import Base, Policy, rewind, saved_in
 from training.readout import explored, read_options
@@ -42,6 +43,7 @@ from training.reward import Anchored
 from training.rollout import play, seats, stored
 from training.schedule import at
 from training.slots import Group, Stored
+from training.standings import Game
 from training.sync import Publisher
 from training.trajectory import Row
 
@@ -133,6 +135,7 @@ class Trainer:
         self._entries = seats(self._scenario)
         if not self._entries:
             raise TrainingError(f"{plan.scenario}: nobody learns: give an entry of models: a policy without a version")
+        _check(recipe)
         torch.set_num_threads(recipe.threads)
         model = self._one(lambda entry: self._scenario.models[entry].model, "models.*.model")
         self._pool = Pool(self._scenario.base)
@@ -142,7 +145,7 @@ class Trainer:
         self._base = Base(model or "embedded")
         self._masks: Masks = self._engine.mask
         self._policies_folder = folder.resolve() / "policies"
-        self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=recipe.policy.keep)
+        self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=_kept(recipe))
         self._evaluator = Evaluator(self._scenario, recipe.rollout.temperature)
         self._state = _State(evaluation=self._evaluator.state())
         self._policies = {name: self._policy(name) for name in sorted(set(self._entries.values()))}
@@ -169,10 +172,13 @@ class Trainer:
     def update(self) -> dict[str, float]:
         """One update; its numbers by metric name."""
         recipe, state = self.plan.recipe, self._state
-        rows = self._rows()
+        rows, league = self._played()
         options = read_options(rows, {name: one.active for name, one in self._policies.items()}, self._masks)
         rows = explored(rows, options, at(recipe.actors.explore, state.update))
-        found = estimate(recipe, rows, self._extras(rows), state.credit, state.update, self._versions())
+        try:
+            found = estimate(recipe, rows, self._extras(rows), state.credit, state.update, self._versions())
+        except ValueError as error:  # a slot reads what nobody works out here: a judge, a true answer
+            raise TrainingError(f"{recipe.name}: {error}") from error
         numbers = {**_counts(rows, found)}
         for name, learner in self._learners.items():
             own = _of_policy(found, rows, name)
@@ -181,27 +187,30 @@ class Trainer:
         self._renew()
         for policy in self._policies.values():
             self._publisher.publish(policy)
+        league = self._joined(league, state.update + 1)
         numbers |= self._evaluator.after(state.update + 1, self._engine, self._masks, self._current())
         self._state = _State(
-            update=state.update + 1, credit=found.state, league=state.league, evaluation=self._evaluator.state()
+            update=state.update + 1, credit=found.state, league=league, evaluation=self._evaluator.state()
         )
         self._measure(numbers)
         self._keep()
         return numbers
 
-    def _rows(self) -> list[Row]:
-        """The episodes of an update, matchup by matchup."""
+    def _played(self) -> tuple[list[Row], LeagueState]:
+        """The episodes of an update, matchup by matchup, and the league that they were played in."""
         recipe, state = self.plan.recipe, self._state
         if isinstance(recipe.structure, Stored):
-            return stored(self.plan.runs, self._entries)
+            return stored(self.plan.runs, self._entries), state.league
         luck = Streams(self.plan.seed).sub("update", state.update)
         size = recipe.structure.size if isinstance(recipe.structure, Group) else 1
         episodes = recipe.rollout.episodes // size
+        entry_of = {agent: entry.model for _, entry in self._scenario.entries for agent in entry.agents}
         found: list[Row] = []
+        finished: list[Game] = []
         met = matchups(recipe.actors, self._current(), state.league, episodes, state.update, luck, self._learning())
         for number, matchup in enumerate(met):
             matchup = replace(matchup, tables=matchup.tables * size)
-            found += play(
+            rows = play(
                 self.plan.scenario,
                 self.plan.sets,
                 recipe,
@@ -212,7 +221,19 @@ class Trainer:
                 run=f"update-{state.update + 1:06d}-{number}",
                 engines=self._speaking(matchup),
             )
-        return found
+            finished += games(number, matchup, rows, entry_of)
+            found += rows
+        return found, state.league.finished(finished) if isinstance(recipe.actors, slots.Pool) else state.league
+
+    def _joined(self, league: LeagueState, done: int) -> LeagueState:
+        """The league with the newest versions as members, where it is time for them to join."""
+        actors = self.plan.recipe.actors
+        if not isinstance(actors, slots.Pool) or done % actors.add_every:
+            return league
+        for name, policy in self._policies.items():
+            league = league.added(policy.label, name, done)
+            self._publisher.named.add(policy.label)
+        return league
 
     def _speaking(self, matchup: Matchup) -> dict[str, Engine]:
         epsilon = at(self.plan.recipe.actors.explore, self._state.update)
@@ -330,6 +351,9 @@ class Trainer:
             policy.version = versions[name]
             self._learners[name].optimiser.load_state_dict(tensors["optimisers"][name])
             self._publisher.deliver(policy, saved_in(self._policies_folder / policy.label))
+            for older in self._policies_folder.glob(f"{name}@*"):
+                if older.name != policy.label:
+                    self._engine.add_policy(older.name, older)
         for name, reference in self._references.items():
             reference.restore(tensors["references"][name])
         self._evaluator.restore(notes["evaluation"])
@@ -339,6 +363,7 @@ class Trainer:
             league=LeagueState.from_json(notes["league"]),
             evaluation=notes["evaluation"],
         )
+        self._publisher.named |= {member.label for member in self._state.league.members}
 
     def _abandon(self, done: int) -> None:
         """Put the episodes of an unfinished update out of the way."""
@@ -358,6 +383,25 @@ class Trainer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _check(recipe: Recipe) -> None:
+    """Raises TrainingError for slots that the loop does not join yet."""
+    if not isinstance(recipe.actors, slots.Self | slots.Fixed | slots.Lagged | slots.Pool):
+        raise TrainingError(
+            f"{recipe.name}: actors {recipe.actors.kind}: only self, fixed, lagged and pool play so far"
+        )
+    if any(term.head for term in recipe.credit) or any(isinstance(extra, slots.Value) for extra in recipe.extra):
+        raise TrainingError(f"{recipe.name}: it needs a critic, and there is none yet; choose another baseline")
+    for extra in recipe.extra:
+        if isinstance(extra, slots.RefKL) or (isinstance(extra, slots.CE) and extra.labels != "rows"):
+            raise TrainingError(f"{recipe.name}: extra {extra.kind}: there are no teachers and reservoirs yet")
+
+
+def _kept(recipe: Recipe) -> int:
+    """Versions that must stay on disk and in the engine."""
+    lagged = recipe.actors.last + 1 if isinstance(recipe.actors, slots.Lagged) else 0
+    return max(recipe.policy.keep, lagged)
 
 
 def _of_policy(found: Estimate, rows: Sequence[Row], name: str) -> Estimate:

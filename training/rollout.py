@@ -38,11 +38,12 @@ def overrides(recipe: Recipe, matchup: Matchup, seed: int, policies: Path) -> li
     size = recipe.structure.size if isinstance(recipe.structure, Group) else 1
     rollout = recipe.rollout
     found = [f"seed={seed}", f"tables={matchup.tables}", f"group={size}"]
+    learnt = {matchup.speakers[entry] for entry in matchup.learners}
     for entry, label in matchup.speakers.items():
         found += [f"models.{entry}.policy={label}", f"models.{entry}.temperature={rollout.temperature}"]
         found.append(f"models.{entry}.adapters={{{label}: {orjson.dumps(str(policies / label)).decode()}}}")
         found += [f"models.{entry}.top_p={rollout.top_p}", f"models.{entry}.max_tokens={rollout.max_tokens}"]
-        found += [f"models.{entry}.record_tokens={str(entry in matchup.learners).lower()}"]
+        found += [f"models.{entry}.record_tokens={str(label in learnt).lower()}"]
     if any(name in ("state", "anchor") for term in recipe.credit for name in term.key):
         found.append("record.states=true")
     return found

@@ -184,3 +184,24 @@ def _matchup() -> Any:
     from training.opponents import Matchup
 
     return Matchup(speakers={"first": "kuhn@1"}, players={}, learners=frozenset({"first"}), tables=4)
+
+
+def test_a_pool_fills_with_earlier_versions_and_they_are_played(model: Path, tmp_path: Path) -> None:
+    plan = small(model, "unstable_baselines", "updates=3")
+    trained(tmp_path / "kuhn", plan, 2)
+    with Trainer(tmp_path / "kuhn", plan) as trainer:
+        trainer.run(updates=3)
+    speakers = set()
+    for path in (tmp_path / "kuhn" / "rollouts").glob("update-000003-*.db"):
+        with Run(path) as run:
+            speakers |= {call.policy for call in run.calls()}
+    assert "kuhn@3" in speakers
+    assert speakers & {"kuhn@1", "kuhn@2"}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "why"), [("turn_ppo", "needs a critic"), ("nfsp_like", "actors nfsp"), ("opd", "no teachers")]
+)
+def test_what_the_loop_does_not_join_is_told(model: Path, tmp_path: Path, recipe: str, why: str) -> None:
+    with pytest.raises(TrainingError, match=why):
+        Trainer(tmp_path, Plan(recipe=load_recipe(recipe), scenario=SCENARIO, sets=small(model).sets))
