@@ -303,7 +303,10 @@ def train(
     runs: Folder = RUNS,
     quiet: Quiet = False,
 ) -> None:
-    """Train the policies of a scenario by self-play; or, with --out alone, go on with a training."""
+    """Train a scenario's policies by self-play.
+
+    With --out alone, go on with the training of that folder.
+    """
     from sim.commands.failures import BadInput, scenario_file
     from sim.library import find
     from training import command
