@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from training.loop import Done, Plan, Trainer, TrainingError
+from training.loop import Done, Trainer
+from training.plan import Plan, TrainingError
 from training.recipe import load as load_recipe
 from training.rollout import RolloutError
 from training.sync import DeliveryError

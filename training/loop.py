@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from sim.record.project import Project
 from sim.scenarios.scenario import load
-from sim.scenarios.yaml_text import read_yaml, write_yaml
 from sim.streams import Streams
 from sim.types import Engine, Measurement
 from sim.voices import LateEngine, Pool
@@ -35,10 +34,9 @@ from training.league import LeagueState
 from training.learner import Learner
 from training.matchup import games
 from training.opponents import Matchup, matchups
+from training.plan import Plan, TrainingError, check, kept
 from training.policy import Base, Policy, rewind, saved_in
 from training.readout import explored, read_options
-from training.recipe import Recipe
-from training.recipe import loads as read_recipe
 from training.reward import Anchored
 from training.rollout import play, seats, stored
 from training.schedule import at
@@ -49,55 +47,6 @@ from training.trajectory import Row
 
 REFERENCE = "reference"
 """What is added to a policy's name for the earlier self that its rewards are anchored to."""
-
-
-class TrainingError(Exception):
-    """The training cannot be started or gone on with; the text says what would be right."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What is trained, as a folder keeps it."""
-
-    recipe: Recipe
-    scenario: Path
-    sets: tuple[str, ...] = ()
-    seed: int = 0
-    runs: tuple[Path, ...] = ()
-    """Stored runs to learn from, for the structure `stored`."""
-
-    def write(self, folder: Path) -> None:
-        """Keep it. Raises TrainingError where the folder holds another training already."""
-        text = write_yaml(
-            {
-                "recipe": self.recipe.resolved(),
-                "scenario": str(self.scenario.resolve()),
-                "sets": list(self.sets),
-                "seed": self.seed,
-                "runs": [str(path) for path in self.runs],
-            }
-        )
-        place = folder / "train.yaml"
-        if place.exists() and place.read_text(encoding="utf-8") != text:
-            raise TrainingError(f"{place} is of another training; choose another folder, or leave out what differs")
-        folder.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
-
-    @classmethod
-    def read(cls, folder: Path) -> Plan:
-        """As it was kept. Raises TrainingError where there is none."""
-        place = folder / "train.yaml"
-        if not place.is_file():
-            raise TrainingError(f"{folder} holds no training: there is no train.yaml in it")
-        found = read_yaml(place.read_text(encoding="utf-8"), str(place)).data
-        recipe = read_recipe(write_yaml(found["recipe"]), str(place))
-        return cls(
-            recipe=recipe,
-            scenario=Path(found["scenario"]),
-            sets=tuple(found["sets"]),
-            seed=found["seed"],
-            runs=tuple(map(Path, found["runs"])),
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +84,7 @@ class Trainer:
         self._entries = seats(self._scenario)
         if not self._entries:
             raise TrainingError(f"{plan.scenario}: nobody learns: give an entry of models: a policy without a version")
-        _check(recipe)
+        check(recipe)
         torch.set_num_threads(recipe.threads)
         model = self._one(lambda entry: self._scenario.models[entry].model, "models.*.model")
         self._pool = Pool(self._scenario.base)
@@ -145,7 +94,7 @@ class Trainer:
         self._base = Base(model or "embedded")
         self._masks: Masks = self._engine.mask
         self._policies_folder = folder.resolve() / "policies"
-        self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=_kept(recipe))
+        self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe))
         self._evaluator = Evaluator(self._scenario, recipe.rollout.temperature)
         self._state = _State(evaluation=self._evaluator.state())
         self._policies = {name: self._policy(name) for name in sorted(set(self._entries.values()))}
@@ -383,25 +332,6 @@ class Trainer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _check(recipe: Recipe) -> None:
-    """Raises TrainingError for slots that the loop does not join yet."""
-    if not isinstance(recipe.actors, slots.Self | slots.Fixed | slots.Lagged | slots.Pool):
-        raise TrainingError(
-            f"{recipe.name}: actors {recipe.actors.kind}: only self, fixed, lagged and pool play so far"
-        )
-    if any(term.head for term in recipe.credit) or any(isinstance(extra, slots.Value) for extra in recipe.extra):
-        raise TrainingError(f"{recipe.name}: it needs a critic, and there is none yet; choose another baseline")
-    for extra in recipe.extra:
-        if isinstance(extra, slots.RefKL) or (isinstance(extra, slots.CE) and extra.labels != "rows"):
-            raise TrainingError(f"{recipe.name}: extra {extra.kind}: there are no teachers and reservoirs yet")
-
-
-def _kept(recipe: Recipe) -> int:
-    """Versions that must stay on disk and in the engine."""
-    lagged = recipe.actors.last + 1 if isinstance(recipe.actors, slots.Lagged) else 0
-    return max(recipe.policy.keep, lagged)
 
 
 def _of_policy(found: Estimate, rows: Sequence[Row], name: str) -> Estimate:

@@ -16,7 +16,8 @@ from sim.record.reader import Run
 from sim.scenarios.scenario import load
 from sim.verify import verify
 from training import checkpoint
-from training.loop import Plan, Trainer, TrainingError
+from training.loop import Trainer
+from training.plan import Plan, TrainingError
 from training.policy import tiny_model
 from training.recipe import load as load_recipe
 from training.rollout import RolloutError, overrides, seats
@@ -118,7 +119,8 @@ def test_killed_and_gone_on_with_the_weights_are_the_same_bit_by_bit(
     model: Path, whole: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
     folder, plan = tmp_path / "kuhn", small(model)
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["training.loop", "worlds.games.openspiel", "agents.llm", "agents.engines.torch"])
     died = 0
     for calls in (4, 9):
         process = context.Process(target=_doomed, args=(folder, plan, 4, calls))
@@ -200,8 +202,29 @@ def test_a_pool_fills_with_earlier_versions_and_they_are_played(model: Path, tmp
 
 
 @pytest.mark.parametrize(
-    ("recipe", "why"), [("turn_ppo", "needs a critic"), ("nfsp_like", "actors nfsp"), ("opd", "no teachers")]
+    ("recipe", "why"),
+    [
+        ("turn_ppo", "needs a critic"),
+        ("nfsp_like", "actors nfsp"),
+        ("opd", "no teachers"),
+        ("scaling_inter_rl", "only phase"),
+        ("epo_like", "no history"),
+    ],
 )
 def test_what_the_loop_does_not_join_is_told(model: Path, tmp_path: Path, recipe: str, why: str) -> None:
     with pytest.raises(TrainingError, match=why):
         Trainer(tmp_path, Plan(recipe=load_recipe(recipe), scenario=SCENARIO, sets=small(model).sets))
+
+
+@pytest.mark.parametrize("recipe", ["sft", "dpo"])
+def test_a_policy_learns_from_stored_runs(
+    model: Path, whole: tuple[Path, dict[str, Any]], tmp_path: Path, recipe: str
+) -> None:
+    runs = tuple((whole[0] / "rollouts").glob("update-*.db"))
+    asked = small(model, recipe)
+    plan = Plan(recipe=asked.recipe, scenario=SCENARIO, sets=asked.sets, runs=runs)
+    plan.write(tmp_path / "kuhn")
+    with Trainer(tmp_path / "kuhn", plan) as trainer:
+        first, second = trainer.update(), trainer.update()
+    assert first["rows"] > 0
+    assert second["last_loss"] < first["last_loss"]
