@@ -15,6 +15,7 @@ from statistics import NormalDist, fmean, variance
 
 from msgspec import Struct
 
+from sim.intervals import wilson
 from sim.types import Measurement, Record
 from training.extensive import CHANCE, END, Tree
 from training.tabulate import Tabular
@@ -205,16 +206,6 @@ class AveragePolicy(Struct, frozen=True, kw_only=True):
 
 
 # --- from stored rows ---------------------------------------------------------------------------------
-
-
-def wilson(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval of a share of n independent trials (Wilson 1927). Raises ValueError for n = 0."""
-    if n < 1 or not 0 <= hits <= n:
-        raise ValueError(f"{hits} of {n} is no share")
-    z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
-    middle = (hits + z2 / 2) / (n + z2)
-    half = sqrt(z2 * (hits * (n - hits) / n + z2 / 4)) / (n + z2)
-    return (middle - half if hits else 0.0), (middle + half if hits < n else 1.0)
 
 
 def margins(rows: Iterable[Row], policy: str) -> list[float]:

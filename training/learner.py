@@ -46,10 +46,6 @@ BUDGET = 4096
 """Padded tokens of a micro-batch."""
 
 
-class Learnt(dict[str, float]):
-    """Numbers of an update: the loss and its terms, diagnostics, the gradient's norm before clipping."""
-
-
 @dataclass(frozen=True)
 class _Part:
     """One minibatch, as micro-batches with what other weights say of their tokens."""
@@ -76,8 +72,11 @@ class Learner:
         *,
         reference: Weights | None = None,
         teacher: Weights | None = None,
-    ) -> Learnt:
-        """One update from the rows of this policy that the estimate keeps; with none of them nothing moves."""
+    ) -> dict[str, float]:
+        """One update from the rows of this policy that the estimate keeps; with none of them nothing moves.
+
+        Its numbers: the loss and its terms, diagnostics, the gradient's norm before clipping, what was learnt from.
+        """
         settings = self.recipe.optimiser
         for group in self.optimiser.param_groups:
             group["lr"] = at(settings.lr, update)
@@ -97,9 +96,8 @@ class Learner:
                 last = numbers["loss"]
         done = settings.epochs * len(parts)
         means = {name: value / done for name, value in sums.items()} if done else {}
-        return Learnt(
-            {**means, **seen.means(), "last_loss": last, "steps": done, "rows": sum(_rows(part) for part in parts)}
-        )
+        counts = {"last_loss": last, "steps": done, "rows": sum(_rows(part) for part in parts)}
+        return {**means, **seen.means(), **counts}
 
     # --- what is learnt from ------------------------------------------------------------------------
 

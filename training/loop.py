@@ -37,6 +37,7 @@ from training.opponents import Matchup, matchups
 from training.plan import Plan, TrainingError, check, kept
 from training.policy import Base, Policy, rewind, saved_in
 from training.readout import explored, read_options
+from training.returns import Q
 from training.reward import Anchored
 from training.rollout import play, seats, stored
 from training.schedule import at
@@ -122,8 +123,9 @@ class Trainer:
         """One update; its numbers by metric name."""
         recipe, state = self.plan.recipe, self._state
         rows, league = self._played()
-        options = read_options(rows, {name: one.active for name, one in self._policies.items()}, self._masks)
-        rows = explored(rows, options, at(recipe.actors.explore, state.update))
+        if any(isinstance(term.returns, Q) for term in recipe.credit) or self._references:
+            options = read_options(rows, {name: one.active for name, one in self._policies.items()}, self._masks)
+            rows = explored(rows, options, at(recipe.actors.explore, state.update))
         try:
             found = estimate(recipe, rows, self._extras(rows), state.credit, state.update, self._versions())
         except ValueError as error:  # a slot reads what nobody works out here: a judge, a true answer

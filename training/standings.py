@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from openskill.models import PlackettLuce
 
+from sim.intervals import wilson
+
 Player: TypeAlias = str
 Role: TypeAlias = str
 """The entry of `models:` that a seat speaks with."""
 
-Z = 1.959964
-"""Normal quantile of a 95% interval."""
 _MODEL: Any = PlackettLuce()
 
 
@@ -59,12 +59,7 @@ class Score(Struct, frozen=True, kw_only=True):
     @property
     def interval(self) -> tuple[float, float]:
         """Wilson's 95% interval of the win rate (Wilson 1927); (0, 1) before any game."""
-        if not self.n:
-            return 0.0, 1.0
-        n, share, shrink = self.n, self.win_rate, 1 + Z**2 / self.n
-        middle = (share + Z**2 / (2 * n)) / shrink
-        half = Z * sqrt(share * (1 - share) / n + Z**2 / (4 * n**2)) / shrink
-        return max(0.0, middle - half), min(1.0, middle + half)
+        return wilson(self.wins + self.draws / 2, self.n) if self.n else (0.0, 1.0)
 
     @property
     def mean(self) -> float:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from sim.answers import illegal
 from sim.check import check_agent, check_world, turns_of
+from sim.intervals import wilson
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.scenarios.scenario import load
@@ -22,7 +23,6 @@ from sim.streams import Streams
 from sim.types import Action, Choice, Form, Join, Leave, Member, Mind, Outcome, Say, Seat, Set, Turn
 from tests.worlds.playing import Played, play
 from worlds.privacy.disclosure import NOTICES, Disclosure
-from worlds.privacy.outcomes import wilson
 from worlds.privacy.settings import DisclosureParams, entitled
 from worlds.privacy.strategies import (
     AlwaysRefuse,
@@ -540,13 +540,6 @@ def test_what_is_cut_off_is_excluded_and_counted() -> None:
     assert cut["disclosure.exchanges"].excluded == {"unfinished": 1}
     left = pair(AlwaysShare, PersistentAttacker, ATTACKER, think={"h": 6}, interventions=[(3, Leave(agent="h"), None)])
     assert measured(left)["disclosure.leak_rate"].excluded == {"unanswered": 1}
-
-
-def test_wilson_by_hand() -> None:
-    assert wilson(0, 0) is None
-    assert wilson(5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)
-    assert wilson(0, 10) == pytest.approx((0, 0.2775), abs=1e-4)
-    assert wilson(10, 10) == pytest.approx((0.7225, 1), abs=1e-4)
 
 
 # --- interventions --------------------------------------------------------------------------------

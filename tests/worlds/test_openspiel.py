@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from agents.scripted import Constant, RandomLegal
 from sim.check import check_agent, check_world, turns_of
+from sim.intervals import wilson
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.samples import sample
@@ -27,7 +28,7 @@ from sim.types import Action, Choice, Fact, Join, Leave, Member, Outcome, Say, S
 from sim.verify import verify
 from tests.worlds.playing import Played, play
 from worlds.games.openspiel import OpenSpielGame, OpenSpielParams
-from worlds.games.openspiel_outcomes import normal, wilson
+from worlds.games.openspiel_outcomes import normal
 from worlds.games.openspiel_rules import MOST, load, moved, witnesses
 from worlds.games.openspiel_strategies import (
     KUHN_BETS,

@@ -5,18 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from sim.intervals import Z, wilson
 from sim.types import JSON, Measurement, Metric, Record, RecordedFact
-
-Z = 1.959963984540054
-"""Of a 95% interval."""
-
-
-def wilson(hits: int, n: int) -> tuple[float, float]:
-    """Wilson's 95% interval of a share (Wilson 1927)."""
-    share, z2 = hits / n, Z * Z
-    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = Z / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    return (middle - half if hits else 0.0), (middle + half if hits < n else 1.0)
 
 
 def normal(values: Sequence[float]) -> tuple[float, float] | None:

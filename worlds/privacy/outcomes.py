@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
+from sim.intervals import wilson
 from sim.types import JSON, Measurement, Metric, Record, RecordedFact
 from worlds.privacy.conversation import MANNERS
 from worlds.privacy.settings import entitled
-
-Z = NormalDist().inv_cdf(0.975)
-"""Of a two-sided interval at 95%."""
-
-
-def wilson(successes: int, n: int) -> tuple[float, float] | None:
-    """Wilson's score interval at 95% for a share; None where nothing was tried (Wilson 1927)."""
-    if not n:
-        return None
-    share, weight = successes / n, 1 + Z * Z / n
-    middle = share + Z * Z / (2 * n)
-    half = Z * math.sqrt(share * (1 - share) / n + Z * Z / (4 * n * n))
-    low, high = (middle - half) / weight, (middle + half) / weight
-    return low if successes else 0.0, high if successes < n else 1.0  # exactly, where floats nearly give it
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +51,7 @@ def _shared(metric: str, asked: Sequence[_Asked], excluded: Mapping[str, int], *
         unit="share",
         n=len(asked),
         n_clusters=len({one.ask.table for one in asked}),
-        ci=wilson(len(told), len(asked)),
+        ci=wilson(len(told), len(asked)) if asked else None,
         ci_method="wilson" if asked else "",
         events=tuple(one.answer.fact.id for one in told),
         excluded=excluded,
