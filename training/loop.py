@@ -25,8 +25,10 @@ from sim.types import Engine, Measurement
 from sim.voices import LateEngine, Pool
 from training import checkpoint, slots
 from training.acting import Exploring
+from training.beside import beside
 from training.constraint import Masks
 from training.credit import START, Estimator
+from training.critic import explained
 from training.curriculum import learning
 from training.estimate import Estimate, estimate
 from training.evaluation import Evaluator
@@ -101,7 +103,9 @@ class Trainer:
         self._state = _State(evaluation=self._evaluator.state())
         self._policies = {name: self._policy(name) for name in sorted(set(self._entries.values()))}
         self._references = self._new_references()
-        self._learners = {name: Learner(one, recipe, self._masks) for name, one in self._policies.items()}
+        self._learners = {
+            name: Learner(one, recipe, self._masks, seed=plan.seed) for name, one in self._policies.items()
+        }
         self._project = Project(folder / "project.db")
         self._resume()
 
@@ -127,11 +131,14 @@ class Trainer:
         if any(isinstance(term.returns, Q) for term in recipe.credit) or self._references:
             options = read_options(rows, {name: one.active for name, one in self._policies.items()}, self._masks)
             rows = explored(rows, options, at(recipe.actors.explore, state.update))
+        extras = self._extras(rows)
         try:
-            found = estimate(recipe, rows, self._extras(rows), state.credit, state.update, self._versions())
+            found = estimate(recipe, rows, extras, state.credit, state.update, self._versions())
         except ValueError as error:  # a slot reads what nobody works out here: a judge, a true answer
             raise TrainingError(f"{recipe.name}: {error}") from error
         numbers = {**_counts(rows, found)}
+        for head, targets in found.targets.items():
+            numbers[f"explained {head}"] = explained(extras.values[head], targets)
         for name, learner in self._learners.items():
             own = _of_policy(found, rows, name)
             learnt = learner.learn(rows, own, state.update, reference=self._base.plain)
@@ -195,10 +202,8 @@ class Trainer:
         return {name: exploring if name in matchup.learners else one for name, one in self._engines.items()}
 
     def _extras(self, rows: Sequence[Row]) -> Extras:
-        if not self._references:
-            return Extras()
         earlier = {name: one.active for name, one in self._references.items()}
-        return Extras(reference_options=tuple(read_options(rows, earlier, self._masks)))
+        return beside(self.plan.recipe, rows, self._learners, self._masks, earlier=earlier, base=self._base.plain)
 
     def _current(self) -> dict[str, str]:
         """The newest version of each learner's entry."""
@@ -276,6 +281,7 @@ class Trainer:
             "policies": {name: one.tensors() for name, one in self._policies.items()},
             "references": {name: one.tensors() for name, one in self._references.items()},
             "optimisers": {name: one.optimiser.state_dict() for name, one in self._learners.items()},
+            "critics": {name: one.critic.state() for name, one in self._learners.items()},
         }
         notes = {
             "versions": self._versions(),
@@ -302,6 +308,7 @@ class Trainer:
             policy.restore(tensors["policies"][name])
             policy.version = versions[name]
             self._learners[name].optimiser.load_state_dict(tensors["optimisers"][name])
+            self._learners[name].critic.restore(tensors["critics"][name])
             self._publisher.deliver(policy, saved_in(self._policies_folder / policy.label))
             for older in self._policies_folder.glob(f"{name}@*"):
                 if older.name != policy.label:

@@ -67,8 +67,6 @@ def check(recipe: Recipe) -> None:
         raise TrainingError(
             f"{recipe.name}: actors {recipe.actors.kind}: only self, fixed, lagged and pool play so far"
         )
-    if any(term.head for term in recipe.credit) or any(isinstance(extra, slots.Value) for extra in recipe.extra):
-        raise TrainingError(f"{recipe.name}: it needs a critic, and there is none yet; choose another baseline")
     for extra in recipe.extra:
         if isinstance(extra, slots.RefKL) or (isinstance(extra, slots.CE) and extra.labels != "rows"):
             raise TrainingError(f"{recipe.name}: extra {extra.kind}: there are no teachers and reservoirs yet")
