@@ -41,13 +41,8 @@ def predict(model: Any, batch: Batch, *, entropy: bool = False) -> Prediction:
     `model` is a causal language model of transformers with SDPA attention, or a LoRA of peft on one. Raises ValueError
     for a model whose numbers would be wrong.
     """
-    causal = model.get_base_model() if hasattr(model, "get_base_model") else model
-    _refuse(causal.config)
-    hidden_blh = causal.base_model(
-        input_ids=batch.ids_bl, attention_mask=batch.mask(), position_ids=batch.position_bl, use_cache=False
-    ).last_hidden_state
-    hidden_th = hidden_blh.flatten(0, 1)
-    head = causal.get_output_embeddings()
+    hidden_th = hidden(model, batch).flatten(0, 1)
+    head = causal(model).get_output_embeddings()
     # A number of the model's times 0: micro-batches in which nothing was chosen can be differentiated like any other.
     logprobs_n = 0.0 * hidden_th[0, 0].float().expand(batch.streams.tokens)
     entropy_n = torch.zeros_like(logprobs_n)
@@ -58,6 +53,22 @@ def predict(model: Any, batch: Batch, *, entropy: bool = False) -> Prediction:
             entropy_n = entropy_n.index_copy(0, queries.token_m, entropy_q[queries.query_m])
     hidden_nh = hidden_th[batch.at_n.clamp(min=0)] * (batch.at_n >= 0)[:, None]
     return Prediction(logprobs_n=logprobs_n, entropy_n=entropy_n, hidden_nh=hidden_nh)
+
+
+def hidden(model: Any, batch: Batch) -> Tensor:
+    """The decoder's last hidden states [b, l, h]. Raises ValueError for a model whose numbers would be wrong."""
+    decoder = causal(model).base_model
+    _refuse(decoder.config)
+    fed = {"input_ids": batch.ids_bl} if batch.below_blh is None else {"inputs_embeds": batch.below_blh}
+    states: Tensor = decoder(
+        **fed, attention_mask=batch.mask(), position_ids=batch.position_bl, use_cache=False
+    ).last_hidden_state
+    return states
+
+
+def causal(model: Any) -> Any:
+    """The causal language model itself, where `model` is a LoRA of peft on it."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
 def option_logprobs(
