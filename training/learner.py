@@ -43,6 +43,8 @@ from training.trunk import above, computed, lowest
 
 Weights: TypeAlias = Callable[[], AbstractContextManager[Any]]
 """Entered, the model that computes with some weights, as `Policy.active` is."""
+SOLVED = 1e-4
+"""Half the sum of squares at which Gauss-Newton stops before its last step."""
 BUDGET = 4096
 """Padded tokens of a micro-batch."""
 
@@ -91,14 +93,16 @@ class Learner:
             if (samples := self._samples(rows, found, indices))
         ]
         sums: Counter[str] = Counter()
-        seen, last = Diagnostics(), 0.0
+        seen, last, done = Diagnostics(), 0.0, 0
         for _ in range(settings.epochs):
             for part in parts:
                 numbers, diagnostics = self._step(part, update)
                 sums.update(numbers)
                 seen += diagnostics
                 last = numbers["loss"]
-        done = settings.epochs * len(parts)
+                done += 1
+            if settings.kind == "gauss_newton" and last < SOLVED:
+                break
         means = {name: value / done for name, value in sums.items()} if done else {}
         counts = {"last_loss": last, "steps": done, "rows": sum(_rows(part) for part in parts)}
         return {**means, **seen.means(), **counts}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from sim.scenarios.located import ScenarioError
 from sim.types import Tokens
 from training import gauss_newton
 from training.constraint import Masks, choice_masks
@@ -94,13 +95,13 @@ def test_the_learner_makes_the_table_s_step(base: Base, masks: Masks, policy: Po
         advantages=((0.0,),) * 3, mask=((True,),) * 3, options=ADVANTAGES, targets={}, rewards=(0.0,) * 3,
         kept=Kept(indices=(0, 1, 2), dropped=()), state=START,
     )  # fmt: skip
-    recipe = load_recipe("neurd_fit_like", ["trust.alpha=0.5", "optimiser.epochs=8"])
+    recipe = load_recipe("neurd_fit_like", ["trust.alpha=0.5", "optimiser.epochs=12"])
     advantages = torch.tensor(ADVANTAGES)
     wanted = centred(policy, base, masks) + 0.5 * (advantages - advantages.mean(1, keepdim=True))
     numbers = Learner(policy, recipe, masks).learn(rows, found, 0)
-    assert (centred(policy, base, masks) - wanted).abs().max() < 0.01
-    assert numbers["last_loss"] < 1e-3
-    assert numbers["steps"] == 8
+    assert (centred(policy, base, masks) - wanted).abs().max() < 0.02
+    assert numbers["last_loss"] < 1e-4
+    assert numbers["steps"] < 12
 
 
 def test_steps_above_the_trunk_are_those_of_the_whole_model(base: Base, masks: Masks, policy: Policy) -> None:
