@@ -45,9 +45,13 @@ from training.slots import Group, Stored
 from training.standings import Game
 from training.sync import Publisher
 from training.trajectory import Row
+from training.watching import Watching
 
 REFERENCE = "reference"
 """What is added to a policy's name for the earlier self that its rewards are anchored to."""
+
+STOPPED = "stopped"
+"""Tag, and measurement, of a training that ended before its time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +105,7 @@ class Trainer:
         self._policies = {name: self._policy(name) for name in sorted(set(self._entries.values()))}
         self._references = self._new_references()
         self._learners = {name: Learner(one, recipe, self._masks) for name, one in self._policies.items()}
+        self._watching = Watching(recipe.monitor, self._policies)
         self._project = Project(folder / "project.db")
         self._resume()
 
@@ -109,12 +114,22 @@ class Trainer:
         """Updates done."""
         return self._state.update
 
+    @property
+    def stopped(self) -> str:
+        """Why the training ended before its time; empty: it did not."""
+        return self._watching.reason
+
+    def go_on(self) -> None:
+        """Train on, whatever has stopped it."""
+        self._watching.go_on()
+        self._status()
+
     # --- one update -----------------------------------------------------------------------------------
 
     def run(self, report: Callable[[Done], None] = lambda _done: None, updates: int | None = None) -> None:
         """Go on up to so many updates in all (the recipe's, where not given)."""
         last = self.plan.recipe.updates if updates is None else updates
-        while self._state.update < last:
+        while self._state.update < last and not self.stopped:
             began = time.monotonic()
             numbers = self.update()
             report(Done(update=self._state.update, of=last, numbers=numbers, seconds=time.monotonic() - began))
@@ -134,6 +149,9 @@ class Trainer:
         for name, learner in self._learners.items():
             own = _of_policy(found, rows, name)
             learnt = learner.learn(rows, own, state.update, reference=self._base.plain)
+            mine = [row for row in rows if row.policy.partition("@")[0] == name]
+            weights = self._policies[name].active
+            learnt |= self._watching.see(name, state.update, mine, len(own.kept.indices), learnt, weights)
             numbers |= {f"{key} {name}" if len(self._learners) > 1 else key: value for key, value in learnt.items()}
         self._renew()
         for policy in self._policies.values():
@@ -145,6 +163,7 @@ class Trainer:
         )
         self._measure(numbers)
         self._keep()
+        self._status()
         return numbers
 
     def _played(self) -> tuple[list[Row], LeagueState]:
@@ -270,6 +289,21 @@ class Trainer:
             ],
         )
 
+    def _status(self) -> None:
+        """Say in the project file whether, and why, the training has stopped."""
+        self._project.untag(self.folder.name, STOPPED)
+        if self.stopped:
+            self._project.tag(self.folder.name, STOPPED)
+            stopped = Measurement(
+                metric=f"train.{STOPPED}",
+                value=float(self._state.update),
+                unit="update",
+                n=1,
+                of={"update": self._state.update},
+                flags=(self.stopped,),
+            )
+            self._project.measure(self.folder.name, [stopped])
+
     def _keep(self) -> None:
         tensors = {
             "policies": {name: one.tensors() for name, one in self._policies.items()},
@@ -281,6 +315,7 @@ class Trainer:
             "credit": dict(self._state.credit.ema),
             "league": self._state.league.to_json(),
             "evaluation": self._state.evaluation,
+            "watching": self._watching.state(),
         }
         checkpoint.write(self.folder, self._state.update, tensors, notes)
 
@@ -308,6 +343,7 @@ class Trainer:
         for name, reference in self._references.items():
             reference.restore(tensors["references"][name])
         self._evaluator.restore(notes["evaluation"])
+        self._watching.restore(notes["watching"])
         self._state = _State(
             update=update,
             credit=Estimator(ema=notes["credit"]),
