@@ -43,6 +43,7 @@ from training.rollout import play, seats, stored
 from training.schedule import at
 from training.slots import Group, Stored
 from training.standings import Game
+from training.starting import check_start, first, started
 from training.sync import Publisher
 from training.trajectory import Row
 from training.watching import Watching
@@ -90,6 +91,7 @@ class Trainer:
         if not self._entries:
             raise TrainingError(f"{plan.scenario}: nobody learns: give an entry of models: a policy without a version")
         check(recipe)
+        check_start(plan.start, self._entries.values())
         torch.set_num_threads(recipe.threads)
         model = self._one(lambda entry: self._scenario.models[entry].model, "models.*.model")
         self._pool = Pool(self._scenario.base)
@@ -99,7 +101,8 @@ class Trainer:
         self._base = Base(model or "embedded")
         self._masks: Masks = self._engine.mask
         self._policies_folder = folder.resolve() / "policies"
-        self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe))
+        firsts = {first(name) for name in self._entries.values()}
+        self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe), named=firsts)
         self._evaluator = Evaluator(self._scenario, recipe.rollout.temperature)
         self._state = _State(evaluation=self._evaluator.state())
         self._policies = {name: self._policy(name) for name in sorted(set(self._entries.values()))}
@@ -236,6 +239,8 @@ class Trainer:
 
     def _policy(self, name: str) -> Policy:
         settings = self.plan.recipe.policy
+        if source := self.plan.start.get(name.removesuffix(f"-{REFERENCE}")):
+            return started(self._base, name, source, self._policies_folder, settings.kind)
         if settings.kind == "full":
             return self._base.create_full(name)
         return self._base.create(

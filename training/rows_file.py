@@ -6,7 +6,7 @@ JSONL is the row as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -38,8 +38,8 @@ def rows_of(path: Path) -> list[Row]:
     return rows(path, trained={one.policy for one in scenario.models.values() if one.policy and one.record_tokens})
 
 
-def write_rows(paths: Sequence[Path], out: Path, done: Callable[[Path], None] = lambda _path: None) -> int:
-    """Write the rows of stored runs into a file, a run at a time; how many they are. `done` is told of each run.
+def write_rows(paths: Iterable[Path], out: Path) -> int:
+    """Write the rows of stored runs into a file, a run at a time; how many they are.
 
     Raises ValueError for a file of another kind, ImportError where Parquet cannot be written.
     """
@@ -53,7 +53,6 @@ def write_rows(paths: Sequence[Path], out: Path, done: Callable[[Path], None] = 
             found = rows_of(path)
             count += len(found)
             yield found
-            done(path)
 
     out.parent.mkdir(parents=True, exist_ok=True)
     new = out.with_name(out.name + ".new")
