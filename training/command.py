@@ -91,7 +91,6 @@ def train(
     """
     console = Console(stderr=True)
     scalars = Board(board) if board else None
-    plan.write(folder)
     with (
         scalars or nullcontext(),
         Progress(

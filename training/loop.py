@@ -80,7 +80,7 @@ class _State:
 class Trainer:
     """One training in a folder. Use as a context: it holds the models in memory.
 
-    Raises TrainingError, ScenarioError, EngineFailure and DeliveryError.
+    The folder is written to once all is in order. Raises TrainingError, ScenarioError, EngineFailure and DeliveryError.
     """
 
     def __init__(self, folder: Path, plan: Plan) -> None:
@@ -109,6 +109,7 @@ class Trainer:
         self._references = self._new_references()
         self._learners = {name: Learner(one, recipe, self._masks) for name, one in self._policies.items()}
         self._watching = Watching(recipe.monitor, self._policies)
+        plan.write(folder)
         self._project = Project(folder / "project.db")
         self._resume()
 

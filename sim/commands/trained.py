@@ -16,6 +16,44 @@ from sim.commands.options import RUNS, Folder, Quiet
 app = typer.Typer(rich_markup_mode=None)
 
 
+@app.command("eval")
+def evaluate(
+    targets: Annotated[list[Path], typer.Argument(metavar="FOLDER|SCENARIO...", help="Trainings, or scenario files.")],
+    scenario: Annotated[
+        list[Path] | None, typer.Option(help="Another scenario to meet the policies in; its models name them.")
+    ] = None,
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Of the scenarios that are named here.")
+    ] = None,
+    games: Annotated[int, typer.Option(min=1, help="Games of each line-up.")] = 64,
+    versions: Annotated[int, typer.Option(min=1, help="Line-ups of the history, first and newest among them.")] = 4,
+    seed: Annotated[int, typer.Option(min=0, help="Another number, other games; never those of training.")] = 0,
+    respond: Annotated[int, typer.Option(min=0, metavar="UPDATES", help="Train a response to each seat.")] = 0,
+    transcript: Annotated[bool, typer.Option(help="One game before and after training, side by side.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON instead.")] = False,
+    runs: Folder = RUNS,
+    quiet: Quiet = False,
+) -> None:
+    """How good trained policies are: exactly where a game is small, and as they play.
+
+    The newest versions beside the first ones and some between: NashConv, who beats whom, rewards, the world's own
+    metrics. All numbers go into the project file; games that are played stay, and an interrupted evaluation goes on.
+    """
+    from sim.commands.failures import BadInput, scenario_file
+    from sim.commands.terminal import say
+    from training import evaluation_command as command
+
+    settings = command.Settings(games=games, versions=versions, seed=seed)
+    try:
+        subjects = command.subjects(targets, [scenario_file(one) for one in scenario or []], sets or [], runs)
+        for part in command.evaluate(
+            subjects, settings, quiet=quiet, respond=respond, as_json=as_json, transcript=transcript
+        ):
+            say(part)
+    except command.FAILURES as error:
+        raise BadInput(str(error)) from error
+
+
 @app.command()
 def export_adapter(
     folder: Annotated[Path, typer.Argument(help="The folder of a training.")],
