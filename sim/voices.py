@@ -13,6 +13,7 @@ from typing import Any
 
 from sim.calls import Voice
 from sim.log import dumps
+from sim.policies import adapters
 from sim.scenarios.resolve import resolve
 from sim.scenarios.scenario_schema import ModelSettings
 from sim.types import Completion, Engine, EngineFailure, Logprobs, Request, Tokens
@@ -97,7 +98,10 @@ class Pool:
         make: Any = resolve(settings.engine_path, self._base)
         takes = inspect.signature(make).parameters
         offered = {"model": settings.model, "max_model_len": settings.context}
-        engine: Engine = make(**{k: v for k, v in offered.items() if k in takes} | settings.settings)
+        own = dict(settings.settings)
+        if places := adapters(settings, self._base):
+            own["adapters"] = {label: str(folder) for label, folder in places.items()}
+        engine: Engine = make(**{k: v for k, v in offered.items() if k in takes} | own)
         return engine
 
     def close(self) -> None:

@@ -9,6 +9,9 @@ import pytest
 from hypothesis import settings
 
 from agents.engines.vllm import VLLMEngine
+from sim.commands.cli import app
+from sim.commands.failures import exit_code
+from tests.commands import Agora, Said
 
 settings.register_profile("agora", deadline=None)  # machines are slow at times; that is no defect
 settings.load_profile("agora")
@@ -42,3 +45,17 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from training.policy import tiny_model
 
     return tiny_model(tmp_path_factory.mktemp("models") / "tiny", seed=1)
+
+
+@pytest.fixture
+def agora(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Agora:
+    """Runs a command in this process; its runs are in the test's folder."""
+    monkeypatch.setenv("AGORA_RUNS", str(tmp_path / "runs"))
+    monkeypatch.chdir(tmp_path)
+
+    def call(*args: object) -> Said:
+        code = exit_code(lambda: app(args=[str(arg) for arg in args], prog_name="agora"))
+        shown = capsys.readouterr()
+        return Said(code, shown.out, shown.err)
+
+    return call

@@ -11,7 +11,7 @@ from sim.scenarios.scenario_schema import Scenario
 from sim.types import JSON, Request
 from training.constraint import Masks
 from training.evaluate import AveragePolicy, nash_conv
-from training.extensive import TreeError
+from training.extensive import Tree, TreeError
 from training.tabulate import Questions, TabulateError, from_engine, questions, tabulate
 
 
@@ -32,12 +32,21 @@ class Evaluator:
         except (TreeError, TabulateError) as error:
             self.why = str(error)
 
+    @property
+    def tree(self) -> Tree | None:
+        """The game; None where it cannot be tabulated."""
+        return self._questions.tree if self._questions else None
+
     def table(self, engine: Any, masks: Masks, speakers: Mapping[str, str]) -> dict[str, dict[str, float]]:
-        """Probabilities of all options by information state; `speakers`: the label that plays with each entry."""
+        """Probabilities of all options by information state; `speakers`: the label that plays with each entry.
+
+        States of seats that others play are left out.
+        """
         assert self._questions is not None
         asked: dict[str, dict[str, Request]] = {}
         for key, request in self._questions.asked.items():
-            asked.setdefault(speakers[request.model], {})[key] = request
+            if request.model in speakers:
+                asked.setdefault(speakers[request.model], {})[key] = request
         found: dict[str, dict[str, float]] = {}
         for label, requests in asked.items():
             found |= tabulate(requests, from_engine(engine, masks, self._temperature, label))

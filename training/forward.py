@@ -17,7 +17,7 @@ from torch import Tensor
 from agents.engines.choices import ChoiceMask
 from sim.types import Tokens
 from training.packing import Batch, Queries, pack
-from training.rows import question
+from training.rows import Sample, question
 
 _CHANGED = ("final_logit_softcapping", "logits_scaling", "logit_scale")
 """Settings of a model that change its logits after the head."""
@@ -80,16 +80,26 @@ def option_logprobs(
         for number, (prompt, choices) in enumerate(questions)
         for option in question(prompt, choices, temperature, str(number))
     ]
-    found = [0.0] * len(options)
+    each = iter(_scored(model, options, budget))
+    return [tuple(next(each) for _ in choices.sequences) for _, choices in questions]
+
+
+def sequence_logprobs(model: Any, pairs: Sequence[tuple[Tokens, Tokens]], budget: int = 8192) -> list[float]:
+    """log P of each answer after its prompt, given as `(prompt, ids)`: the model's own, over its whole vocabulary."""
+    return _scored(model, [Sample(prompt=prompt, ids=ids) for prompt, ids in pairs], budget)
+
+
+def _scored(model: Any, samples: Sequence[Sample], budget: int) -> list[float]:
+    """Sum of the log-probabilities of each sample's tokens."""
+    found = [0.0] * len(samples)
     with torch.no_grad():
-        for batch in pack(options, budget):
+        for batch in pack(samples, budget):
             batch = batch.to(model.device)
             logprobs_n = predict(model, batch).logprobs_n
             logprobs_s = logprobs_n.new_zeros(batch.streams.samples).index_add(0, batch.streams.sample_n, logprobs_n)
             for place, logprob in zip(batch.places, logprobs_s.tolist(), strict=True):
                 found[place] = logprob
-    each = iter(found)
-    return [tuple(next(each) for _ in choices.sequences) for _, choices in questions]
+    return found
 
 
 def ragged_log_softmax(logits_k: Tensor, query_k: Tensor, queries: int) -> Tensor:

@@ -44,11 +44,16 @@ from training.rollout import play, seats, stored
 from training.schedule import at
 from training.slots import Group, Stored
 from training.standings import Game
+from training.starting import check_start, first, started
 from training.sync import Publisher
 from training.trajectory import Row
+from training.watching import Watching
 
 REFERENCE = "reference"
 """What is added to a policy's name for the earlier self that its rewards are anchored to."""
+
+STOPPED = "stopped"
+"""Tag, and measurement, of a training that ended before its time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +81,7 @@ class _State:
 class Trainer:
     """One training in a folder. Use as a context: it holds the models in memory.
 
-    Raises TrainingError, ScenarioError, EngineFailure and DeliveryError.
+    The folder is written to once all is in order. Raises TrainingError, ScenarioError, EngineFailure and DeliveryError.
     """
 
     def __init__(self, folder: Path, plan: Plan) -> None:
@@ -87,6 +92,7 @@ class Trainer:
         if not self._entries:
             raise TrainingError(f"{plan.scenario}: nobody learns: give an entry of models: a policy without a version")
         check(recipe)
+        check_start(plan.start, self._entries.values())
         torch.set_num_threads(recipe.threads)
         model = self._one(lambda entry: self._scenario.models[entry].model, "models.*.model")
         self._pool = Pool(self._scenario.base)
@@ -96,12 +102,15 @@ class Trainer:
         self._base = Base(model or "embedded")
         self._masks: Masks = self._engine.mask
         self._policies_folder = folder.resolve() / "policies"
-        self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe))
+        firsts = {first(name) for name in self._entries.values()}
+        self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe), named=firsts)
         self._evaluator = Evaluator(self._scenario, recipe.rollout.temperature)
         self._state = _State(evaluation=self._evaluator.state())
         self._policies = {name: self._policy(name) for name in sorted(set(self._entries.values()))}
         self._references = self._new_references()
         self._learners = {name: Learner(one, recipe, self._masks) for name, one in self._policies.items()}
+        self._watching = Watching(recipe.monitor, self._policies)
+        plan.write(folder)
         self._project = Project(folder / "project.db")
         self._resume()
 
@@ -110,12 +119,22 @@ class Trainer:
         """Updates done."""
         return self._state.update
 
+    @property
+    def stopped(self) -> str:
+        """Why the training ended before its time; empty: it did not."""
+        return self._watching.reason
+
+    def go_on(self) -> None:
+        """Train on, whatever has stopped it."""
+        self._watching.go_on()
+        self._status()
+
     # --- one update -----------------------------------------------------------------------------------
 
     def run(self, report: Callable[[Done], None] = lambda _done: None, updates: int | None = None) -> None:
         """Go on up to so many updates in all (the recipe's, where not given)."""
         last = self.plan.recipe.updates if updates is None else updates
-        while self._state.update < last:
+        while self._state.update < last and not self.stopped:
             began = time.monotonic()
             numbers = self.update()
             report(Done(update=self._state.update, of=last, numbers=numbers, seconds=time.monotonic() - began))
@@ -135,6 +154,9 @@ class Trainer:
         for name, learner in self._learners.items():
             own = _of_policy(found, rows, name)
             learnt = learner.learn(rows, own, state.update, reference=self._base.plain)
+            mine = [row for row in rows if row.policy.partition("@")[0] == name]
+            weights = self._policies[name].active
+            learnt |= self._watching.see(name, state.update, mine, len(own.kept.indices), learnt, weights)
             numbers |= {f"{key} {name}" if len(self._learners) > 1 else key: value for key, value in learnt.items()}
         self._renew()
         for policy in self._policies.values():
@@ -146,6 +168,7 @@ class Trainer:
         )
         self._measure(numbers)
         self._keep()
+        self._status()
         return numbers
 
     def _played(self) -> tuple[list[Row], LeagueState]:
@@ -218,6 +241,8 @@ class Trainer:
 
     def _policy(self, name: str) -> Policy:
         settings = self.plan.recipe.policy
+        if source := self.plan.start.get(name.removesuffix(f"-{REFERENCE}")):
+            return started(self._base, name, source, self._policies_folder, settings.kind)
         if settings.kind == "full":
             return self._base.create_full(name)
         return self._base.create(
@@ -271,6 +296,21 @@ class Trainer:
             ],
         )
 
+    def _status(self) -> None:
+        """Say in the project file whether, and why, the training has stopped."""
+        self._project.untag(self.folder.name, STOPPED)
+        if self.stopped:
+            self._project.tag(self.folder.name, STOPPED)
+            stopped = Measurement(
+                metric=f"train.{STOPPED}",
+                value=float(self._state.update),
+                unit="update",
+                n=1,
+                of={"update": self._state.update},
+                flags=(self.stopped,),
+            )
+            self._project.measure(self.folder.name, [stopped])
+
     def _keep(self) -> None:
         tensors = {
             "policies": {name: one.tensors() for name, one in self._policies.items()},
@@ -282,6 +322,7 @@ class Trainer:
             "credit": to_builtins(self._state.credit),
             "league": self._state.league.to_json(),
             "evaluation": self._state.evaluation,
+            "watching": self._watching.state(),
         }
         checkpoint.write(self.folder, self._state.update, tensors, notes)
 
@@ -309,6 +350,7 @@ class Trainer:
         for name, reference in self._references.items():
             reference.restore(tensors["references"][name])
         self._evaluator.restore(notes["evaluation"])
+        self._watching.restore(notes["watching"])
         self._state = _State(
             update=update,
             credit=convert(notes["credit"], Estimator),

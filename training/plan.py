@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from sim.scenarios.yaml_text import read_yaml, write_yaml
 from training import slots
@@ -26,23 +28,34 @@ class Plan:
     seed: int = 0
     runs: tuple[Path, ...] = ()
     """Stored runs to learn from, for the structure `stored`."""
+    start: Mapping[str, Path] = field(default_factory=dict)
+    """By learner, the folder of the weights that it starts from: a version of ours, or a foreign adapter."""
 
     def write(self, folder: Path) -> None:
-        """Keep it. Raises TrainingError where the folder holds another training already."""
-        text = write_yaml(
-            {
-                "recipe": self.recipe.resolved(),
-                "scenario": str(self.scenario.resolve()),
-                "sets": list(self.sets),
-                "seed": self.seed,
-                "runs": [str(path) for path in self.runs],
-            }
-        )
+        """Keep it. Raises TrainingError where the folder holds another training; how it is watched may change."""
         place = folder / "train.yaml"
-        if place.exists() and place.read_text(encoding="utf-8") != text:
+        if place.exists() and not self.continues(Plan.read(folder)):
             raise TrainingError(f"{place} is of another training; choose another folder, or leave out what differs")
         folder.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
+        new = place.with_name("train.yaml.new")
+        new.write_text(write_yaml(self._document()), encoding="utf-8")
+        new.replace(place)
+
+    def continues(self, other: Plan) -> bool:
+        """Whether both are one training, watched in one way or another."""
+        kept, wanted = self._document(), other._document()
+        del kept["recipe"]["monitor"], wanted["recipe"]["monitor"]
+        return bool(kept == wanted)
+
+    def _document(self) -> Any:
+        return {
+            "recipe": self.recipe.resolved(),
+            "scenario": str(self.scenario.resolve()),
+            "sets": list(self.sets),
+            "seed": self.seed,
+            "runs": [str(path) for path in self.runs],
+            "start": {name: str(path.resolve()) for name, path in self.start.items()},
+        }
 
     @classmethod
     def read(cls, folder: Path) -> Plan:
@@ -58,6 +71,7 @@ class Plan:
             sets=tuple(found["sets"]),
             seed=found["seed"],
             runs=tuple(map(Path, found["runs"])),
+            start={name: Path(path) for name, path in found["start"].items()},
         )
 
 

@@ -49,6 +49,7 @@ from training.slots import (
     TVMask,
     Value,
 )
+from training.stops import Monitor
 
 FOLDER = Path(__file__).parent / "recipes"
 """The recipes that come with the install."""
@@ -134,6 +135,7 @@ class Recipe(Strict):
     policy: PolicySettings = PolicySettings()
     optimiser: Optimiser = Optimiser()
     rollout: Rollout = Rollout()
+    monitor: Monitor = Monitor()
     updates: Count = 200
     threads: Count = 2
     """Threads of the trainer; results repeat bit by bit only with the same number."""
