@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import torch
@@ -21,7 +23,7 @@ from msgspec.structs import replace
 from sim.record.project import Project
 from sim.scenarios.scenario import load
 from sim.streams import Streams
-from sim.types import Engine, Measurement
+from sim.types import Engine, EngineFailure, Measurement
 from sim.voices import LateEngine, Pool
 from training import checkpoint, slots
 from training.acting import Exploring
@@ -36,12 +38,13 @@ from training.learner import Learner
 from training.matchup import games
 from training.opponents import Matchup, matchups
 from training.plan import Plan, TrainingError, check, kept
-from training.policy import Base, Policy, rewind, saved_in
+from training.policy import Base, Policy, rewind
 from training.readout import explored, read_options
 from training.returns import Q
 from training.reward import Anchored
 from training.rollout import play, seats, stored
 from training.schedule import at
+from training.serving import room
 from training.slots import Group, Stored
 from training.standings import Game
 from training.starting import check_start, first, started
@@ -81,10 +84,12 @@ class _State:
 class Trainer:
     """One training in a folder. Use as a context: it holds the models in memory.
 
-    The folder is written to once all is in order. Raises TrainingError, ScenarioError, EngineFailure and DeliveryError.
+    The folder is written to once all is in order. `engines`, by their entries of `models:`, answer instead of those
+    that the scenario names; they are left open, without the training's policies. Raises TrainingError, ScenarioError,
+    EngineFailure and DeliveryError.
     """
 
-    def __init__(self, folder: Path, plan: Plan) -> None:
+    def __init__(self, folder: Path, plan: Plan, engines: Mapping[str, LateEngine] = MappingProxyType({})) -> None:
         self.folder, self.plan = folder, plan
         recipe = plan.recipe
         self._scenario = load(plan.scenario, plan.sets)
@@ -95,7 +100,7 @@ class Trainer:
         check_start(plan.start, self._entries.values())
         torch.set_num_threads(recipe.threads)
         model = self._one(lambda entry: self._scenario.models[entry].model, "models.*.model")
-        self._pool = Pool(self._scenario.base)
+        self._pool = Pool(self._scenario.base, engines, room(self._scenario, recipe, self._entries))
         voices = self._pool.voices(self._scenario.models)
         self._engines = {name: cast("LateEngine", voice.engine) for name, voice in voices.items()}
         self._engine: Any = cast(Any, self._speaker().start())
@@ -104,6 +109,8 @@ class Trainer:
         self._policies_folder = folder.resolve() / "policies"
         firsts = {first(name) for name in self._entries.values()}
         self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe), named=firsts)
+        if recipe.policy.kind == "lora":
+            self._publisher.prove(plan.seed, recipe.policy.targets)
         self._evaluator = Evaluator(self._scenario, recipe.rollout.temperature)
         self._state = _State(evaluation=self._evaluator.state())
         self._policies = {name: self._policy(name) for name in sorted(set(self._entries.values()))}
@@ -185,6 +192,7 @@ class Trainer:
         met = matchups(recipe.actors, self._current(), state.league, episodes, state.update, luck, self._learning())
         for number, matchup in enumerate(met):
             matchup = replace(matchup, tables=matchup.tables * size)
+            self._publisher.call_up(matchup.speakers.values())
             rows = play(
                 self.plan.scenario,
                 self.plan.sets,
@@ -343,10 +351,7 @@ class Trainer:
             policy.restore(tensors["policies"][name])
             policy.version = versions[name]
             self._learners[name].optimiser.load_state_dict(tensors["optimisers"][name])
-            self._publisher.deliver(policy, saved_in(self._policies_folder / policy.label))
-            for older in self._policies_folder.glob(f"{name}@*"):
-                if older.name != policy.label:
-                    self._engine.add_policy(older.name, older)
+            self._publisher.deliver_again(policy)
         for name, reference in self._references.items():
             reference.restore(tensors["references"][name])
         self._evaluator.restore(notes["evaluation"])
@@ -369,6 +374,8 @@ class Trainer:
 
     def close(self) -> None:
         """Free the models and files."""
+        with suppress(EngineFailure):  # one that is dead forgets by itself
+            self._publisher.withdraw()
         self._pool.close()
         self._project.close()
 
