@@ -1,4 +1,4 @@
-"""Where a fork or a run of branches comes from: the completions, the models and the replicates of the runs before it."""
+"""Where a fork or a run of branches comes from: completions, models and replicates of the runs before it."""
 
 from __future__ import annotations
 
