@@ -135,7 +135,7 @@ def go(
             session.status, session.phase = "finished", "done"
             return session
         scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
-        planned = plan(scenario, thaw(cast_rows(store), scenario))
+        planned = plan(scenario, thaw(cast_rows(store), scenario), manifest.branches)
         session.plan = planned
         session.pool = pool = Pool(scenario.base, engines)
         store.update(status="running", cause="")
@@ -227,6 +227,7 @@ def table_of(planned: Plan, one: TablePlan, host: Host, log: Log, branches: Sequ
         interventions=one.interventions,
         branches=branches,
         mind_path=one.mind_path,
+        branch=one.branch,
         states=planned.scenario.record.states,
     )
 

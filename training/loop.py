@@ -7,11 +7,11 @@ unfinished update from the last checkpoint; the episodes that it had played are 
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import fsum, isfinite
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -41,15 +41,16 @@ from training.plan import Plan, TrainingError, check, kept
 from training.policy import Base, Policy, rewind
 from training.readout import explored, read_options
 from training.returns import Q
-from training.reward import Anchored
-from training.rollout import play, seats, stored
+from training.reward import Anchored, outcome
+from training.rollout import Stage, seats, stored
 from training.schedule import at
 from training.serving import room
-from training.slots import Group, Stored
+from training.slots import Stored
 from training.standings import Game
 from training.starting import check_start, first, started
+from training.structures import rollout, start
 from training.sync import Publisher
-from training.trajectory import Row
+from training.trajectory import Row, earned
 from training.watching import Watching
 
 REFERENCE = "reference"
@@ -109,8 +110,6 @@ class Trainer:
         self._policies_folder = folder.resolve() / "policies"
         firsts = {first(name) for name in self._entries.values()}
         self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe), named=firsts)
-        if recipe.policy.kind == "lora":
-            self._publisher.prove(plan.seed, recipe.policy.targets)
         self._evaluator = Evaluator(self._scenario, recipe.rollout.temperature)
         self._state = _State(evaluation=self._evaluator.state())
         self._policies = {name: self._policy(name) for name in sorted(set(self._entries.values()))}
@@ -118,6 +117,8 @@ class Trainer:
         self._learners = {name: Learner(one, recipe, self._masks) for name, one in self._policies.items()}
         self._watching = Watching(recipe.monitor, self._policies)
         plan.write(folder)
+        if recipe.policy.kind == "lora":
+            self._publisher.prove(plan.seed, recipe.policy.targets)
         self._project = Project(folder / "project.db")
         self._resume()
 
@@ -184,26 +185,27 @@ class Trainer:
         if isinstance(recipe.structure, Stored):
             return stored(self.plan.runs, self._entries), state.league
         luck = Streams(self.plan.seed).sub("update", state.update)
-        size = recipe.structure.size if isinstance(recipe.structure, Group) else 1
-        episodes = recipe.rollout.episodes // size
+        each = start(recipe.structure)
+        starts = recipe.rollout.episodes // each.episodes
         entry_of = {agent: entry.model for _, entry in self._scenario.entries for agent in entry.agents}
         found: list[Row] = []
         finished: list[Game] = []
-        met = matchups(recipe.actors, self._current(), state.league, episodes, state.update, luck, self._learning())
+        met = matchups(recipe.actors, self._current(), state.league, starts, state.update, luck, self._learning())
         for number, matchup in enumerate(met):
-            matchup = replace(matchup, tables=matchup.tables * size)
+            matchup = replace(matchup, tables=matchup.tables * each.tables)
             self._publisher.call_up(matchup.speakers.values())
-            rows = play(
-                self.plan.scenario,
-                self.plan.sets,
-                recipe,
-                matchup,
+            stage = Stage(
+                file=self.plan.scenario,
+                sets=self.plan.sets,
+                recipe=recipe,
+                matchup=matchup,
                 seed=luck.seed("matchup", number),
                 folder=self.folder / "rollouts",
-                policies=self._policies_folder,
                 run=f"update-{state.update + 1:06d}-{number}",
+                policies=self._policies_folder,
                 engines=self._speaking(matchup),
             )
+            rows = rollout(stage)
             finished += games(number, matchup, rows, entry_of)
             found += rows
         return found, state.league.finished(finished) if isinstance(recipe.actors, slots.Pool) else state.league
@@ -299,7 +301,7 @@ class Trainer:
         self._project.measure(
             self.folder.name,
             [
-                Measurement(metric=f"train.{name}", value=value if math.isfinite(value) else None, of=about, n=1)
+                Measurement(metric=f"train.{name}", value=value if isfinite(value) else None, of=about, n=1)
                 for name, value in numbers.items()
             ],
         )
@@ -395,15 +397,15 @@ def _of_policy(found: Estimate, rows: Sequence[Row], name: str) -> Estimate:
 def _counts(rows: Sequence[Row], found: Estimate) -> dict[str, float]:
     """What was played."""
     learners = [row for row in rows if row.trained]
-    earned: dict[tuple[str, str], float] = {}
-    for row in learners:
-        earned[row.episode, row.seat] = earned.get((row.episode, row.seat), 0.0) + row.reward
+    seats = {(row.episode, row.seat) for row in learners}
+    whole = earned(replace(row, reward=paid) for row, paid in zip(rows, outcome(rows), strict=True))
+    paid = [whole[seat] for seat in seats]
     return {
         "episodes": len({row.episode for row in rows}),
-        "decisions": len(rows),
+        "decisions": len({(row.episode, row.seat, row.turn) for row in rows if row.how}),
         "legal_rate": sum(row.valid for row in learners) / max(1, len(learners)),
         "prompt_tokens": sum(len(row.prompt) for row in learners),
         "sampled_tokens": sum(len(row.ids) for row in learners),
         "kept_rate": len(found.kept.indices) / max(1, len(rows)),
-        "return": sum(earned.values()) / max(1, len(earned)),
+        "return": fsum(paid) / max(1, len(paid)),
     }

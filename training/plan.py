@@ -12,6 +12,7 @@ from training import slots
 from training.curriculum import Phase
 from training.recipe import Recipe
 from training.recipe import loads as read_recipe
+from training.structures import start
 
 
 class TrainingError(Exception):
@@ -80,6 +81,17 @@ def check(recipe: Recipe) -> None:
     if not isinstance(recipe.actors, slots.Self | slots.Fixed | slots.Lagged | slots.Pool):
         raise TrainingError(
             f"{recipe.name}: actors {recipe.actors.kind}: only self, fixed, lagged and pool play so far"
+        )
+    structure, whole = recipe.structure, start(recipe.structure).episodes
+    if not isinstance(structure, slots.Stored) and recipe.rollout.episodes < whole:
+        raise TrainingError(
+            f"{recipe.name}: rollout.episodes {recipe.rollout.episodes} is less than one start of the structure "
+            f"{structure.kind} takes; expected {whole} or more"
+        )
+    if isinstance(structure, slots.Tree | slots.Trial) and isinstance(recipe.actors, slots.Pool):
+        raise TrainingError(
+            f"{recipe.name}: actors pool are rated by whole games, which the structure {structure.kind} has not; "
+            "choose self, fixed or lagged"
         )
     if any(term.head for term in recipe.credit) or any(isinstance(extra, slots.Value) for extra in recipe.extra):
         raise TrainingError(f"{recipe.name}: it needs a critic, and there is none yet; choose another baseline")

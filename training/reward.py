@@ -159,10 +159,20 @@ def _given(name: str, array: tuple[_T, ...], rows: Sequence[Row]) -> tuple[_T, .
 
 
 def outcome(rows: Sequence[Row]) -> list[float]:
-    """The trajectory's whole reward at its last decision, 0 before."""
+    """The trajectory's whole reward at its last decision, 0 before; a branch's with what its trunk earned before it."""
     paid = [0.0] * len(rows)
-    for path in trajectories(rows):
-        whole = fsum(rows[decision[0]].reward for decision in path)
+    paths = trajectories(rows)
+    before: dict[tuple[str, str], float] = {}
+    for path in paths:
+        earned = 0.0
+        for place, decision in enumerate(path):
+            row = rows[decision[0]]
+            if row.parent and place:
+                before[row.seat, row.parent] = earned
+            earned += row.reward
+    for path in paths:
+        first = rows[path[0][0]]
+        whole = fsum([*(rows[decision[0]].reward for decision in path), before.get((first.seat, first.parent), 0.0)])
         for index in path[-1]:
             paid[index] = whole
     return paid
