@@ -19,6 +19,8 @@ from sim.types import Tokens
 from training.packing import Batch, Queries, pack
 from training.rows import Sample, question
 
+_BANNED = -1e30
+"""Logit of a token that cannot be sampled: its probability is exactly 0, and so is its part in an entropy."""
 _CHANGED = ("final_logit_softcapping", "logits_scaling", "logit_scale")
 """Settings of a model that change its logits after the head."""
 
@@ -130,8 +132,10 @@ def _score_choices(head: Any, hidden_qh: Tensor, queries: Queries, entropy: bool
 
 
 def _score_open(head: Any, hidden_qh: Tensor, queries: Queries, entropy: bool) -> tuple[Tensor, Tensor]:
-    """Log-probabilities [m] and entropies [q] over the whole vocabulary."""
+    """Log-probabilities [m] and entropies [q] over the whole vocabulary but for what is banned."""
     logits_qv = head(hidden_qh).float() / queries.temperature_q[:, None]
+    if len(queries.ids_k):
+        logits_qv = logits_qv.index_put((queries.query_k, queries.ids_k), logits_qv.new_tensor(_BANNED))
     total_q = logits_qv.logsumexp(-1)
     logprobs_m = logits_qv[queries.query_m, queries.pick_m] - total_q[queries.query_m]
     with torch.set_grad_enabled(entropy and torch.is_grad_enabled()):

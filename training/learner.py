@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from training import gauss_newton, slots
-from training.constraint import Masks, distribution
+from training.constraint import Masks, Texts, distribution
 from training.diagnostics import Diagnostics
 from training.estimate import Estimate
 from training.forward import predict
@@ -62,9 +62,11 @@ class _Part:
 class Learner:
     """Moves one policy's weights. `reference` and `teacher` are weights that its loss looks at."""
 
-    def __init__(self, policy: Policy, recipe: Recipe, masks: Masks, *, budget: int = BUDGET) -> None:
+    def __init__(
+        self, policy: Policy, recipe: Recipe, masks: Masks, texts: Texts | None = None, *, budget: int = BUDGET
+    ) -> None:
         self.policy, self.recipe = policy, recipe
-        self._masks, self._budget = masks, budget
+        self._masks, self._texts, self._budget = masks, texts, budget
         self.optimiser = _optimiser(recipe.optimiser, policy.parameters())
         steps = recipe.optimiser.epochs * recipe.optimiser.minibatches
         with policy.active() as model:
@@ -130,7 +132,7 @@ class Learner:
                 learnt,
                 [found.advantages[indices[k]] for k in spoken],
                 shares_of,
-                lambda row: distribution(row, self._masks),
+                lambda row: distribution(row, self._masks, self._texts),
                 segments=ratio_units(learnt, "segment") if "segment" in units else (),
                 sequences=ratio_units(learnt, "sequence") if "sequence" in units else (),
                 labels=shares_of if any(extra.kind == "ce" for extra in recipe.extra) else (),
@@ -139,7 +141,7 @@ class Learner:
             if isinstance(extra, slots.DPO | slots.BT):
                 chosen = pairs(rows, found.rewards, indices, extra.key, extra.unit, extra.pairs)
                 both = [([rows[i] for i in one.better], [rows[i] for i in one.worse]) for one in chosen]
-                made += pair_samples(both, lambda row: distribution(row, self._masks))
+                made += pair_samples(both, lambda row: distribution(row, self._masks, self._texts))
             if isinstance(extra, slots.CEObs):
                 made += observed_samples(kept)
         return merge(made)

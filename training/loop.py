@@ -114,7 +114,9 @@ class Trainer:
         self._state = _State(evaluation=self._evaluator.state())
         self._policies = {name: self._policy(name) for name in sorted(set(self._entries.values()))}
         self._references = self._new_references()
-        self._learners = {name: Learner(one, recipe, self._masks) for name, one in self._policies.items()}
+        self._learners = {
+            name: Learner(one, recipe, self._masks, self._engine.banned) for name, one in self._policies.items()
+        }
         self._watching = Watching(recipe.monitor, self._policies)
         plan.write(folder)
         if recipe.policy.kind == "lora":

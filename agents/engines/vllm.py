@@ -14,11 +14,13 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequenc
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from agents.engines import vllm_process as process
 from agents.engines.encoding import Encoder, Refused
+from agents.engines.lexicon import Lexicon
 from sim.answers import schema
 from sim.types import Choice, Completion, EngineFailure, Form, Logprobs, Request, Text, Tokens, Usage
 
@@ -93,6 +95,14 @@ class VLLMEngine:
         self.mask = self._encoder.mask
         """The choice mask of a tuple of options over this model's tokens."""
         atexit.register(self.close)
+
+    @cached_property
+    def _lexicon(self) -> Lexicon:
+        return Lexicon(self._served.tokenizer, self._served.vocabulary, "cpu")
+
+    def banned(self, bounds: tuple[int, int], ids: Tokens) -> tuple[Tokens, ...]:
+        """The tokens that could not come at each place of a free text of at most so many characters and tokens."""
+        return self._lexicon.along(ids, *bounds, self._encoder.end)
 
     def submit(self, request: Request) -> Future[Completion]:
         """Start a call at once, from any thread. A request that cannot be answered is a completion with `error`."""

@@ -53,6 +53,8 @@ class Served:
         self._door = threading.Lock()
         self._llm: Any = None
         self.tokenizer: Any = None
+        self.vocabulary = 0
+        """Number of the model's logits."""
         ready: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, args=(settings, ready), name="agora-vllm", daemon=True)
         self._thread.start()
@@ -104,6 +106,7 @@ class Served:
         try:
             self._llm = self._loop.run_until_complete(self._load(settings))
             self.tokenizer = self._llm.get_tokenizer()
+            self.vocabulary = self._llm.model_config.get_vocab_size()
             ready.set_result(None)
             watch = self._loop.create_task(self._watch())
             self._loop.run_forever()
