@@ -17,6 +17,7 @@ from training.loop import Done, Trainer
 from training.plan import Plan, TrainingError
 from training.recipe import load as load_recipe
 from training.rollout import RolloutError
+from training.structures import start
 from training.sync import DeliveryError
 
 SHOWN = (
@@ -92,7 +93,7 @@ def cost(plan: Plan) -> Table:
     """What one update takes, measured on a small one in a folder that is thrown away."""
     recipe = plan.recipe
     episodes = recipe.rollout.episodes
-    few = min(PROBE, episodes)
+    few = min(max(PROBE, start(recipe.structure).episodes), episodes)
     small = recipe.model_copy(update={"rollout": recipe.rollout.model_copy(update={"episodes": few})})
     with tempfile.TemporaryDirectory() as folder, Trainer(Path(folder) / "dry", replace(plan, recipe=small)) as trainer:
         began = time.monotonic()
