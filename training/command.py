@@ -23,6 +23,7 @@ from training.recipe import load as load_recipe
 from training.recipe import loads as read_recipe
 from training.rollout import RolloutError
 from training.starting import read_start
+from training.structures import start
 from training.sync import DeliveryError
 from training.tensorboard import Board
 
@@ -135,7 +136,7 @@ def cost(plan: Plan) -> Table:
     """What one update takes, measured on a small one in a folder that is thrown away."""
     recipe = plan.recipe
     episodes = recipe.rollout.episodes
-    few = min(PROBE, episodes)
+    few = min(max(PROBE, start(recipe.structure).episodes), episodes)
     small = recipe.model_copy(update={"rollout": recipe.rollout.model_copy(update={"episodes": few})})
     with tempfile.TemporaryDirectory() as folder, Trainer(Path(folder) / "dry", replace(plan, recipe=small)) as trainer:
         began = time.monotonic()

@@ -29,7 +29,7 @@ from training import checkpoint, slots
 from training.acting import Exploring
 from training.constraint import Masks
 from training.credit import START, Estimator
-from training.curriculum import learning
+from training.curriculum import learning, next_pool, settings
 from training.estimate import Estimate, estimate
 from training.evaluation import Evaluator
 from training.extras import Extras
@@ -41,7 +41,7 @@ from training.plan import Plan, TrainingError, check, kept
 from training.policy import Base, Policy, rewind
 from training.readout import explored, read_options
 from training.returns import Q
-from training.reward import Anchored, outcome
+from training.reward import Anchored, learnt_returns
 from training.rollout import Stage, seats, stored
 from training.schedule import at
 from training.serving import room
@@ -50,7 +50,7 @@ from training.standings import Game
 from training.starting import check_start, first, started
 from training.structures import rollout, start
 from training.sync import Publisher
-from training.trajectory import Row, earned
+from training.trajectory import Row
 from training.watching import Watching
 
 REFERENCE = "reference"
@@ -80,6 +80,8 @@ class _State:
     credit: Estimator = START
     league: LeagueState = field(default_factory=LeagueState)
     evaluation: Any = None
+    pool: int = 0
+    """Number of the pool of tasks that the curriculum has come to."""
 
 
 class Trainer:
@@ -174,7 +176,11 @@ class Trainer:
         league = self._joined(league, state.update + 1)
         numbers |= self._evaluator.after(state.update + 1, self._engine, self._masks, self._current())
         self._state = _State(
-            update=state.update + 1, credit=found.state, league=league, evaluation=self._evaluator.state()
+            update=state.update + 1,
+            credit=found.state,
+            league=league,
+            evaluation=self._evaluator.state(),
+            pool=next_pool(recipe.curriculum, state.pool, learnt_returns(rows)),
         )
         self._measure(numbers)
         self._keep()
@@ -198,7 +204,7 @@ class Trainer:
             self._publisher.call_up(matchup.speakers.values())
             stage = Stage(
                 file=self.plan.scenario,
-                sets=self.plan.sets,
+                sets=(*self.plan.sets, *self._course()),
                 recipe=recipe,
                 matchup=matchup,
                 seed=luck.seed("matchup", number),
@@ -245,6 +251,12 @@ class Trainer:
         if roles is None:
             return None
         return {entry.model for _, entry in self._scenario.entries if entry.role in roles} & self._entries.keys()
+
+    def _course(self) -> list[str]:
+        """What the curriculum sets in the scenario of this update."""
+        after = self._scenario.stop.after if self._scenario.stop else ()
+        stops = (after,) if isinstance(after, str) else after
+        return settings(self.plan.recipe.curriculum, self._state.update, self._state.pool, stops)
 
     def _versions(self) -> dict[str, int]:
         return {name: one.version for name, one in self._policies.items()}
@@ -335,6 +347,7 @@ class Trainer:
             "league": self._state.league.to_json(),
             "evaluation": self._state.evaluation,
             "watching": self._watching.state(),
+            "pool": self._state.pool,
         }
         checkpoint.write(self.folder, self._state.update, tensors, notes)
 
@@ -365,6 +378,7 @@ class Trainer:
             credit=convert(notes["credit"], Estimator),
             league=LeagueState.from_json(notes["league"]),
             evaluation=notes["evaluation"],
+            pool=notes["pool"],
         )
         self._publisher.named |= {member.label for member in self._state.league.members}
 
@@ -399,9 +413,7 @@ def _of_policy(found: Estimate, rows: Sequence[Row], name: str) -> Estimate:
 def _counts(rows: Sequence[Row], found: Estimate) -> dict[str, float]:
     """What was played."""
     learners = [row for row in rows if row.trained]
-    seats = {(row.episode, row.seat) for row in learners}
-    whole = earned(replace(row, reward=paid) for row, paid in zip(rows, outcome(rows), strict=True))
-    paid = [whole[seat] for seat in seats]
+    paid = learnt_returns(rows)
     return {
         "episodes": len({row.episode for row in rows}),
         "decisions": len({(row.episode, row.seat, row.turn) for row in rows if row.how}),

@@ -9,7 +9,6 @@ from typing import Any
 
 from sim.scenarios.yaml_text import read_yaml, write_yaml
 from training import slots
-from training.curriculum import Phase
 from training.recipe import Recipe
 from training.recipe import loads as read_recipe
 from training.structures import start
@@ -100,8 +99,6 @@ def check(recipe: Recipe) -> None:
             raise TrainingError(f"{recipe.name}: extra {extra.kind}: there are no teachers and reservoirs yet")
         if isinstance(extra, slots.EntropyBand):
             raise TrainingError(f"{recipe.name}: extra entropy_band: no history of entropies is kept yet")
-    if other := [one.kind for one in recipe.curriculum if not isinstance(one, Phase)]:
-        raise TrainingError(f"{recipe.name}: curriculum {other[0]}: only phase is followed so far")
 
 
 def kept(recipe: Recipe) -> int:

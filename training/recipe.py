@@ -13,7 +13,7 @@ from sim.scenarios.overrides import overridden
 from sim.scenarios.strict import Many, Strict, checked
 from sim.scenarios.yaml_text import read_yaml
 from sim.types import JSON
-from training.credit import Term
+from training.credit import Tag, Term
 from training.curriculum import Curriculum
 from training.filtering import Filter
 from training.modulation import Modulation
@@ -213,6 +213,7 @@ def _clashes_of_sampling(recipe: Recipe) -> Iterator[tuple[Keys, str]]:
     reads += [("credit", number) for number, one in enumerate(recipe.credit) if isinstance(one.returns, Q)]
     reads += [("modulation", number) for number, one in enumerate(recipe.modulation) if one.kind == "entropy"]
     reads += [("reward", number) for number, one in enumerate(recipe.reward) if one.kind in ("log_ratio", "anchored")]
+    reads += [("structure", "rule")] if isinstance(recipe.structure, Tree) else []
     if reads and not recipe.rollout.logprobs:
         yield reads[0], "this reads recorded log-probabilities; set rollout.logprobs: true"
 
@@ -232,6 +233,8 @@ def _clashes_of_credit(recipe: Recipe) -> Iterator[tuple[Keys, str]]:
             yield at, "credit needs a reward source; add one under reward"
         for head in {term.head, term.returns.high if isinstance(term.returns, SMDP) else ""} - heads - {""}:
             yield at, f"the critic {head} is never trained; add {{kind: value, heads: [{head}]}} under extra"
+        if isinstance(recipe.structure, Tree) and isinstance(term.span, Tag) and "summary" in term.span.tags:
+            yield (*at, "span"), "a tree has no rows of what is written into memories; expected another structure"
         if "group" in term.key and isinstance(recipe.structure, Independent):
             yield (
                 (*at, "key"),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sim.record.reader import Run
 from sim.runs import Session, create, go
 from sim.scenarios.scenario import load
-from sim.scenarios.scenario_schema import Scenario
+from sim.scenarios.scenario_schema import CastEntry, Scenario
 from sim.types import Engine
 from training.credit import Tag
 from training.opponents import Matchup
@@ -68,6 +68,13 @@ def overrides(recipe: Recipe, matchup: Matchup, policies: Path) -> list[str]:
     if any(name in ("state", "anchor") for term in recipe.credit for name in term.key):
         found.append("record.states=true")
     return found
+
+
+def learners(scenario: Scenario, stage: Stage) -> list[CastEntry]:
+    """The entries of the cast whose answers, or memories, are by a policy that is trained, in this update or another."""
+    speaking = stage.matchup.speakers
+    entries = [entry for _, entry in scenario.entries]
+    return [one for one in entries if one.model in speaking or one.settings.get("writer") in speaking]
 
 
 def writes(recipe: Recipe) -> bool:

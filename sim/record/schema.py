@@ -175,6 +175,8 @@ class CastRow(_Run, table=True):
     """Distribution of its think time, as written."""
     joined: int = Field(sa_type=BigInteger)
     """Tick at which it took its seat."""
+    past: str
+    """What it knew of episodes before."""
 
 
 class TextRow(_Run, table=True):

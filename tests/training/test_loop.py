@@ -176,12 +176,6 @@ def test_recipes_of_sampled_rows_move_the_policy(model: Path, tmp_path: Path, re
     assert any(moved)
 
 
-def _matchup() -> Any:
-    from training.opponents import Matchup
-
-    return Matchup(speakers={"first": "kuhn@1"}, players={}, learners=frozenset({"first"}), tables=4)
-
-
 def test_a_pool_fills_with_earlier_versions_and_they_are_played(model: Path, tmp_path: Path) -> None:
     plan = small(model, "unstable_baselines", "updates=3")
     trained(tmp_path / "kuhn", plan, 2)
@@ -201,7 +195,6 @@ def test_a_pool_fills_with_earlier_versions_and_they_are_played(model: Path, tmp
         ("turn_ppo", "needs a critic"),
         ("nfsp_like", "actors nfsp"),
         ("opd", "no teachers"),
-        ("scaling_inter_rl", "only phase"),
         ("epo_like", "no history"),
     ],
 )
