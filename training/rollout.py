@@ -13,9 +13,9 @@ from sim.runs import create, go
 from sim.scenarios.scenario import load
 from sim.scenarios.scenario_schema import Scenario
 from sim.types import Engine
-from training.opponents import Matchup
+from training.matchup import Matchup, last_versions
 from training.recipe import Recipe
-from training.slots import Group, Independent
+from training.slots import Group, Independent, Mix
 from training.trajectory import Row, rows
 
 
@@ -41,7 +41,11 @@ def overrides(recipe: Recipe, matchup: Matchup, seed: int, policies: Path) -> li
     learnt = {matchup.speakers[entry] for entry in matchup.learners}
     for entry, label in matchup.speakers.items():
         found += [f"models.{entry}.policy={label}", f"models.{entry}.temperature={rollout.temperature}"]
-        found.append(f"models.{entry}.adapters={{{label}: {orjson.dumps(str(policies / label)).decode()}}}")
+        versions = [label]
+        if isinstance(recipe.actors, Mix) and entry in matchup.learners:
+            versions = last_versions(label, recipe.actors.last)
+        folders = {version: str(policies / version) for version in versions}
+        found.append(f"models.{entry}.adapters={orjson.dumps(folders).decode()}")
         found += [f"models.{entry}.top_p={rollout.top_p}", f"models.{entry}.max_tokens={rollout.max_tokens}"]
         found += [f"models.{entry}.record_tokens={str(label in learnt).lower()}"]
     if any(name in ("state", "anchor") for term in recipe.credit for name in term.key):
@@ -60,8 +64,9 @@ def play(
     policies: Path,
     run: str,
     engines: Mapping[str, Engine],
+    family: str = "",
 ) -> list[Row]:
-    """Play one matchup as run `run` of the folder, and read its rows.
+    """Play one matchup as run `run` of the folder, and read its rows; `family`: theirs, if not the scenario's name.
 
     Rows of seats that do not learn here are marked so. Raises RolloutError where the run does not come to its end.
     """
@@ -72,7 +77,7 @@ def play(
         raise RolloutError(f"{path}: {session.status}: {session.cause}")
     labels = {matchup.speakers[entry] for entry in matchup.learners}
     models = {member: entry.model for _, entry in scenario.entries for member in entry.agents}
-    found = rows(path, family=scenario.name, trained=labels)
+    found = rows(path, family=family, trained=labels)
     return [row if models[row.seat] in matchup.learners else replace(row, trained=False) for row in found]
 
 

@@ -323,6 +323,28 @@ def train(
         raise BadInput(str(error)) from error
 
 
+@app.command()
+def league(
+    folder: Annotated[Path, typer.Argument(help="Folder of a training.")],
+    everything: Annotated[bool, typer.Option("--all", help="The games of all players, not only of the best.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
+) -> None:
+    """Show a training's league: ratings, who beat whom, the mixture of a meta-solver."""
+    import json
+
+    from sim.commands.failures import BadInput
+    from training import command
+
+    try:
+        numbers, tables = command.standings(folder, everything)
+    except command.FAILURES as error:
+        raise BadInput(str(error)) from error
+    if as_json:
+        typer.echo(json.dumps(numbers, indent=2))
+    else:
+        _print(*tables)
+
+
 def _print(*things: object) -> None:
     """Print texts and tables."""
     from sim.commands.terminal import say
