@@ -16,12 +16,16 @@ from rich.table import Table
 
 from agents.engines.weights import WeightsError
 from sim.commands.terminal import plain, say
+from sim.scenarios.scenario import load as load_scenario
 from sim.scenarios.yaml_text import write_yaml
+from sim.types import JSON
+from training import checkpoint, ladder, roster
+from training.league import LeagueState
 from training.loop import Done, Trainer
 from training.plan import Plan, TrainingError
 from training.recipe import load as load_recipe
 from training.recipe import loads as read_recipe
-from training.rollout import RolloutError
+from training.rollout import RolloutError, seats
 from training.starting import read_start
 from training.structures import start
 from training.sync import DeliveryError
@@ -37,8 +41,12 @@ SHOWN = (
     "legal_rate",
     "nash_conv",
     "average_nash_conv",
+    "strategy_nash_conv",
+    "best_strategy_nash_conv",
 )
 """Numbers on the live line, those that there are."""
+BEST = 8
+"""Players of a league whose games are shown, unless all are asked for."""
 PROBE = 16
 """Episodes that a dry run plays."""
 FAILURES = (TrainingError, RolloutError, DeliveryError, WeightsError)
@@ -125,6 +133,22 @@ def train(
         say(f"Go on all the same: agora train --out {folder} --go-on")
         say(f"Or with other bounds: agora train --out {folder} --recipe-set 'monitor.stop=[…]'")
     return reason
+
+
+def standings(folder: Path, everything: bool) -> tuple[dict[str, JSON], list[Table | str]]:
+    """The league of a training's folder, as a JSON value and for people. Raises TrainingError where it has none."""
+    plan, found = Plan.read(folder), checkpoint.notes(folder)
+    if found is None:
+        raise TrainingError(f"{folder} has no checkpoint yet; go on with it: agora train --out {folder}")
+    if not roster.meets(plan.recipe.actors):
+        raise TrainingError(
+            f"{folder}: the actors {plan.recipe.actors.kind} have no league; expected pool, league, psro or nfsp"
+        )
+    league = LeagueState.from_json(found["league"])
+    entries = seats(load_scenario(plan.scenario, plan.sets))
+    mixtures = roster.strategy(plan.recipe.actors, league, entries)
+    most = len(ladder.players(league)) if everything else BEST
+    return ladder.summary(league, mixtures), list(ladder.tables(league, mixtures, most))
 
 
 def line(numbers: Mapping[str, float]) -> str:

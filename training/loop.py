@@ -25,8 +25,9 @@ from sim.scenarios.scenario import load
 from sim.streams import Streams
 from sim.types import Engine, EngineFailure, Measurement
 from sim.voices import LateEngine, Pool
-from training import checkpoint, slots
-from training.acting import Exploring
+from training import checkpoint, ladder, roster
+from training.acting import speaker
+from training.averages import Averages, imitating, responding
 from training.constraint import Masks
 from training.credit import START, Estimator
 from training.curriculum import learning, next_pool, settings
@@ -36,7 +37,7 @@ from training.extras import Extras
 from training.league import LeagueState
 from training.learner import Learner
 from training.matchup import games
-from training.opponents import Matchup, matchups
+from training.opponents import Matchup, evaluations, matchups
 from training.plan import Plan, TrainingError, check, kept
 from training.policy import Base, Policy, rewind
 from training.readout import explored, read_options
@@ -45,7 +46,7 @@ from training.reward import Anchored, learnt_returns
 from training.rollout import Stage, seats, stored
 from training.schedule import at
 from training.serving import room
-from training.slots import Stored
+from training.slots import PSRO, Stored
 from training.standings import Game
 from training.starting import check_start, first, started
 from training.structures import rollout, start
@@ -114,11 +115,19 @@ class Trainer:
         self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe), named=firsts)
         self._evaluator = Evaluator(self._scenario, recipe.rollout.temperature)
         self._state = _State(evaluation=self._evaluator.state())
-        self._policies = {name: self._policy(name) for name in sorted(set(self._entries.values()))}
+        self._mains = list(dict.fromkeys(self._entries.values()))
+        self._state.league = roster.enrolled(recipe.actors, self._mains)
+        beside = {one.policy: one for one in self._state.league.learners}
+        self._averages = Averages(
+            recipe,
+            {name: one.of for name, one in beside.items() if one.kind == "average"},
+            Streams(self.plan.seed).sub("averages"),
+        )
+        self._policies = {name: self._policy(name) for name in sorted({*self._mains, *beside})}
+        anew = roster.restarting(recipe.actors, self._state.league, self._mains)
+        self._publisher.named |= {f"{name}@1" for name in anew}
         self._references = self._new_references()
-        self._learners = {
-            name: Learner(one, recipe, self._masks, self._engine.banned) for name, one in self._policies.items()
-        }
+        self._learners = {name: self._learner(name) for name in self._policies}
         self._watching = Watching(recipe.monitor, self._policies)
         plan.write(folder)
         if recipe.policy.kind == "lora":
@@ -164,8 +173,10 @@ class Trainer:
             raise TrainingError(f"{recipe.name}: {error}") from error
         numbers = {**_counts(rows, found)}
         for name, learner in self._learners.items():
-            own = _of_policy(found, rows, name)
-            learnt = learner.learn(rows, own, state.update, reference=self._base.plain)
+            given, own = rows, _of_policy(found, rows, name)
+            if name in self._averages:
+                given, own = self._averages.lesson(name, rows, state.update)
+            learnt = learner.learn(given, own, state.update, reference=self._base.plain)
             mine = [row for row in rows if row.policy.partition("@")[0] == name]
             weights = self._policies[name].active
             learnt |= self._watching.see(name, state.update, mine, len(own.kept.indices), learnt, weights)
@@ -173,8 +184,10 @@ class Trainer:
         self._renew()
         for policy in self._policies.values():
             self._publisher.publish(policy)
-        league = self._joined(league, state.update + 1)
+        league, newcomers = self._joined(league, state.update + 1)
         numbers |= self._evaluator.after(state.update + 1, self._engine, self._masks, self._current())
+        league, judged = self._judged(league, newcomers, numbers, state.update + 1)
+        numbers |= judged | self._averages.numbers()
         self._state = _State(
             update=state.update + 1,
             credit=found.state,
@@ -195,45 +208,87 @@ class Trainer:
         luck = Streams(self.plan.seed).sub("update", state.update)
         each = start(recipe.structure)
         starts = recipe.rollout.episodes // each.episodes
+        try:
+            met = matchups(recipe.actors, self._current(), state.league, starts, state.update, luck, self._learning())
+        except ValueError as error:  # the scenario's entries do not fit who is to meet whom
+            raise TrainingError(f"{self.plan.scenario}: {error}") from error
+        met = [replace(matchup, tables=matchup.tables * each.tables) for matchup in met]
+        rows, finished = self._episodes(met, luck, state.league, "")
+        return rows, state.league.finished(finished) if roster.meets(recipe.actors) else state.league
+
+    def _episodes(
+        self, met: Sequence[Matchup], luck: Streams, league: LeagueState, why: str
+    ) -> tuple[list[Row], list[Game]]:
+        """Rows and games of matchups, each played as a run."""
         entry_of = {agent: entry.model for _, entry in self._scenario.entries for agent in entry.agents}
         found: list[Row] = []
         finished: list[Game] = []
-        met = matchups(recipe.actors, self._current(), state.league, starts, state.update, luck, self._learning())
         for number, matchup in enumerate(met):
-            matchup = replace(matchup, tables=matchup.tables * each.tables)
             self._publisher.call_up(matchup.speakers.values())
             stage = Stage(
                 file=self.plan.scenario,
                 sets=(*self.plan.sets, *self._course()),
-                recipe=recipe,
+                recipe=self.plan.recipe,
                 matchup=matchup,
                 seed=luck.seed("matchup", number),
                 folder=self.folder / "rollouts",
-                run=f"update-{state.update + 1:06d}-{number}",
+                run=f"update-{self._state.update + 1:06d}-{why}{number}",
                 policies=self._policies_folder,
                 engines=self._speaking(matchup),
+                family=roster.family(self._scenario.name, league, matchup),
             )
             rows = rollout(stage)
             finished += games(number, matchup, rows, entry_of)
             found += rows
-        return found, state.league.finished(finished) if isinstance(recipe.actors, slots.Pool) else state.league
-
-    def _joined(self, league: LeagueState, done: int) -> LeagueState:
-        """The league with the newest versions as members, where it is time for them to join."""
-        actors = self.plan.recipe.actors
-        if not isinstance(actors, slots.Pool) or done % actors.add_every:
-            return league
-        for name, policy in self._policies.items():
-            league = league.added(policy.label, name, done)
-            self._publisher.named.add(policy.label)
-        return league
+        return found, finished
 
     def _speaking(self, matchup: Matchup) -> dict[str, Engine]:
-        epsilon = at(self.plan.recipe.actors.explore, self._state.update)
-        if not epsilon:
-            return dict(self._engines)
-        exploring = Exploring(self._engine, epsilon)
-        return {name: exploring if name in matchup.learners else one for name, one in self._engines.items()}
+        actors, update = self.plan.recipe.actors, self._state.update
+        learning = {entry: speaker(self._engine, actors, matchup.speakers[entry], update) for entry in matchup.learners}
+        return {**self._engines, **learning}
+
+    # --- the league -----------------------------------------------------------------------------------
+
+    def _joined(self, league: LeagueState, done: int) -> tuple[LeagueState, Sequence[str]]:
+        """The league after an update, with those who have joined it; who starts anew does."""
+        actors, luck = self.plan.recipe.actors, Streams(self.plan.seed).sub("league", done)
+        step = roster.joined(actors, league, self._mains, self._labels(), done, luck)
+        league = step.league
+        self._publisher.named |= set(step.newcomers)
+        for name in step.anew:
+            policy = self._policies[name]
+            policy.start_anew(self._policies_folder / f"{name}@1")
+            self._learners[name] = self._learner(name)
+            if name in self._references:
+                self._references[name].restore(policy.tensors())
+            self._publisher.publish(policy)
+            league = league.reset(name, policy.label, done)
+        if isinstance(actors, PSRO) and step.newcomers:
+            luck = luck.sub("evaluation")
+            met = evaluations(self._current(), league, actors.games)
+            league = league.finished(self._episodes(met, luck, league, "evaluation-")[1], fade=1.0)
+        return league, step.newcomers
+
+    def _judged(
+        self, league: LeagueState, newcomers: Sequence[str], numbers: Mapping[str, float], done: int
+    ) -> tuple[LeagueState, dict[str, float]]:
+        """The league with the best versions and the best mixture so far, as far as the game can be solved."""
+        found: dict[str, float] = {}
+        if "nash_conv" in numbers:
+            for name in self._mains:
+                league = league.judged(name, self._policies[name].label, -numbers["nash_conv"], done)
+            found["best_nash_conv"] = -max(league.best[name].score for name in self._mains)
+        mixtures = roster.strategy(self.plan.recipe.actors, league, self._current())
+        if mixtures and (newcomers or self._averages):
+            worth = self._evaluator.mixed(self._engine, self._masks, mixtures)
+            if worth is not None:
+                league = league.judged(roster.STRATEGY, f"{roster.STRATEGY}@{done}", -worth, done, mixtures)
+                found |= {"strategy_nash_conv": worth, "best_strategy_nash_conv": -league.best[roster.STRATEGY].score}
+        return league, found
+
+    def _labels(self) -> dict[str, str]:
+        """The newest version of every policy."""
+        return {name: one.label for name, one in self._policies.items()}
 
     def _extras(self, rows: Sequence[Row]) -> Extras:
         if not self._references:
@@ -263,6 +318,11 @@ class Trainer:
 
     # --- weights --------------------------------------------------------------------------------------
 
+    def _learner(self, name: str) -> Learner:
+        """What moves a policy's weights, with an optimiser that knows nothing yet."""
+        part = imitating if name in self._averages else responding
+        return Learner(self._policies[name], part(self.plan.recipe), self._masks, self._engine.banned)
+
     def _policy(self, name: str) -> Policy:
         settings = self.plan.recipe.policy
         if source := self.plan.start.get(name.removesuffix(f"-{REFERENCE}")):
@@ -284,6 +344,8 @@ class Trainer:
             return {}
         found = {}
         for name, policy in self._policies.items():
+            if name in self._averages:
+                continue
             found[name] = self._policy(f"{name}-{REFERENCE}")
             found[name].restore(policy.tensors())
             found[name].train(False)
@@ -319,6 +381,8 @@ class Trainer:
                 for name, value in numbers.items()
             ],
         )
+        if roster.meets(self.plan.recipe.actors):
+            self._project.measure(self.folder.name, ladder.measurements(self._state.league, self._state.update))
 
     def _status(self) -> None:
         """Say in the project file whether, and why, the training has stopped."""
@@ -348,6 +412,7 @@ class Trainer:
             "evaluation": self._state.evaluation,
             "watching": self._watching.state(),
             "pool": self._state.pool,
+            "reservoirs": self._averages.to_json(),
         }
         checkpoint.write(self.folder, self._state.update, tensors, notes)
 
@@ -361,6 +426,9 @@ class Trainer:
         if found is None:
             for policy in self._policies.values():
                 self._publisher.publish(policy)
+            league = roster.begun(self.plan.recipe.actors, self._state.league, self._mains, self._labels())
+            self._state.league = league
+            self._publisher.named |= roster.kept(league)
             self._keep()
             return
         update, tensors, notes = found
@@ -380,7 +448,8 @@ class Trainer:
             evaluation=notes["evaluation"],
             pool=notes["pool"],
         )
-        self._publisher.named |= {member.label for member in self._state.league.members}
+        self._averages.restore(notes["reservoirs"])
+        self._publisher.named |= roster.kept(self._state.league)
 
     def _abandon(self, done: int) -> None:
         """Put the episodes of an unfinished update out of the way."""

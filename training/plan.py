@@ -77,9 +77,12 @@ class Plan:
 
 def check(recipe: Recipe) -> None:
     """Raises TrainingError for slots that the loop does not join yet."""
-    if not isinstance(recipe.actors, slots.Self | slots.Fixed | slots.Lagged | slots.Pool):
+    if isinstance(recipe.actors, slots.Teacher | slots.Population):
+        raise TrainingError(f"{recipe.name}: actors {recipe.actors.kind}: nobody plays so in the loop yet")
+    if isinstance(recipe.actors, slots.Mix) and any(term.returns.kind == "q" for term in recipe.credit):
         raise TrainingError(
-            f"{recipe.name}: actors {recipe.actors.kind}: only self, fixed, lagged and pool play so far"
+            f"{recipe.name}: credit.returns: q reads every option under one version, and the actors mix draw one for "
+            "each decision; choose the actors self, or other returns"
         )
     structure, whole = recipe.structure, start(recipe.structure).episodes
     if not isinstance(structure, slots.Stored) and recipe.rollout.episodes < whole:
@@ -95,13 +98,16 @@ def check(recipe: Recipe) -> None:
     if any(term.head for term in recipe.credit) or any(isinstance(extra, slots.Value) for extra in recipe.extra):
         raise TrainingError(f"{recipe.name}: it needs a critic, and there is none yet; choose another baseline")
     for extra in recipe.extra:
-        if isinstance(extra, slots.RefKL) or (isinstance(extra, slots.CE) and extra.labels != "rows"):
-            raise TrainingError(f"{recipe.name}: extra {extra.kind}: there are no teachers and reservoirs yet")
+        if isinstance(extra, slots.RefKL) or (isinstance(extra, slots.CE) and extra.labels == "teacher"):
+            raise TrainingError(f"{recipe.name}: extra {extra.kind}: there are no teachers yet")
         if isinstance(extra, slots.EntropyBand):
             raise TrainingError(f"{recipe.name}: extra entropy_band: no history of entropies is kept yet")
 
 
 def kept(recipe: Recipe) -> int:
     """Versions that must stay on disk and in the engine."""
-    lagged = recipe.actors.last + 1 if isinstance(recipe.actors, slots.Lagged) else 0
-    return max(recipe.policy.keep, lagged)
+    actors = recipe.actors
+    lagged = actors.last + 1 if isinstance(actors, slots.Lagged | slots.Mix) else 0
+    # Who starts anew is published twice in an update, and a resumed one goes on from the version before both.
+    twice = 3 if isinstance(actors, slots.League | slots.PSRO) else 0
+    return max(recipe.policy.keep, lagged, twice)

@@ -73,6 +73,7 @@ class Policy:
         """Of the last save; 0: never saved."""
         self.trained = True
         """Whether its weights take gradients."""
+        self._origin = ""
         self._base, self._module = base, module
         self._parameters: list[torch.nn.Parameter] = (
             base.adapted.parameters(name) if kind == "lora" else list(module.parameters())
@@ -104,6 +105,11 @@ class Policy:
         for name, value in mine.items():
             value.copy_(tensors[name])
 
+    def start_anew(self, folder: str | Path) -> None:
+        """Go on from one of its versions, which the next save then names as its parent. Raises WeightsError."""
+        self.restore(read_weights(Path(folder) / (ADAPTER if self.kind == "lora" else MODEL)))
+        self._origin = saved_in(folder).label
+
     def train(self, on: bool = True) -> None:
         """Let its weights take gradients, or freeze them."""
         self.trained = on
@@ -131,7 +137,7 @@ class Policy:
             version=self.version + 1,
             kind=self.kind,
             hash=hashlib.sha256(data).hexdigest(),
-            parent=self.label,
+            parent=self._origin or self.label,
             base=self._base.hash,
         )
         folder = Path(root) / saved.label
@@ -147,7 +153,7 @@ class Policy:
             place.rename(folder)
         finally:
             shutil.rmtree(place, ignore_errors=True)
-        self.version = saved.version
+        self.version, self._origin = saved.version, ""
         return saved
 
 
