@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from training.constraint import Masks
+from training.constraint import Masks, Texts
 from training.critic import Valuer, heads_of, read_values
 from training.extras import Extras
 from training.forward import Weights
@@ -22,6 +22,7 @@ def beside(
     rows: Sequence[Row],
     learners: Mapping[str, Learner],
     masks: Masks,
+    texts: Texts | None = None,
     *,
     earlier: Mapping[str, Weights],
     base: Weights,
@@ -36,10 +37,10 @@ def beside(
     if Anchored in sources:
         found = replace(found, reference_options=tuple(read_options(rows, earlier, masks)))
     if LogRatio in sources:
-        read = read_tokens(rows, dict.fromkeys(learners, base), masks)
+        read = read_tokens(rows, dict.fromkeys(learners, base), masks, texts)
         own = tuple(row.logprobs if one.logprobs else () for row, one in zip(rows, read, strict=True))
         found = replace(found, policy=own, reference=tuple(one.logprobs for one in read))
     if heads := heads_of(recipe):
-        valuers = {name: Valuer(one.policy.active, one.critic) for name, one in learners.items()}
+        valuers = {name: Valuer(one.policy.active, one.critic) for name, one in learners.items() if one.critic}
         found = replace(found, values=read_values(rows, valuers, heads))
     return found

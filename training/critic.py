@@ -48,6 +48,10 @@ class Critic:
         )
         self._optimiser = torch.optim.AdamW([{"params": list(self._heads.parameters())}], weight_decay=0.0)
 
+    def __bool__(self) -> bool:
+        """Whether there are any heads."""
+        return bool(self._heads)
+
     def values(self, hidden_nh: Tensor) -> dict[str, Tensor]:
         """V of each head at hidden states, [n], with the heads' gradient only."""
         hidden_nh = hidden_nh.detach().float()
@@ -101,7 +105,7 @@ def read_values(rows: Sequence[Row], valuers: Mapping[str, Valuer], heads: Seque
     `valuers` are by the policy's name; a decision that somebody else took is valued by the policy of its seat. Where
     nothing was asked, or nobody learns, there is nothing to read: 0 and no value.
     """
-    whose = _whose(rows)
+    whose = _whose(rows, valuers)
     asked: dict[str, dict[tuple[Tokens, Tokens], list[int]]] = {}
     for index, name in whose.items():
         row = rows[index]
@@ -119,14 +123,14 @@ def read_values(rows: Sequence[Row], valuers: Mapping[str, Valuer], heads: Seque
     return {head: Values(rows=tuple(found[head]), after=tuple(after[head])) for head in heads}
 
 
-def _whose(rows: Sequence[Row]) -> dict[int, str]:
+def _whose(rows: Sequence[Row], valuers: Mapping[str, Valuer]) -> dict[int, str]:
     """The policy's name by whom each row of a learning seat is valued."""
     found = {}
     for path in trajectories(rows):
         inside = [index for decision in path for index in decision]
-        names = [rows[index].policy.partition("@")[0] for index in inside if learnable(rows[index])]
-        if names:
-            found |= dict.fromkeys(inside, names[0])
+        names = (rows[index].policy.partition("@")[0] for index in inside if learnable(rows[index]))
+        if name := next((name for name in names if name in valuers), ""):
+            found |= dict.fromkeys(inside, name)
     return found
 
 

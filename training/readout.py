@@ -10,7 +10,7 @@ import torch
 from msgspec.structs import replace
 
 from sim.types import Tokens
-from training.constraint import Allowed, Masks, distribution
+from training.constraint import Distribution, Masks, Texts, distribution
 from training.forward import Weights, option_logprobs, predict
 from training.packing import pack
 from training.rows import Sample
@@ -51,17 +51,19 @@ class Said(NamedTuple):
     """Of the distributions that the tokens are from, in nats."""
 
 
-def read_tokens(rows: Sequence[Row], weights: Mapping[str, Weights], masks: Masks) -> list[Said]:
+def read_tokens(
+    rows: Sequence[Row], weights: Mapping[str, Weights], masks: Masks, texts: Texts | None = None
+) -> list[Said]:
     """What the weights of its policy's name say of each row that learns; each distinct answer is read once."""
-    places: dict[str, dict[tuple[Tokens, Tokens, Allowed, float], list[int]]] = {}
+    places: dict[str, dict[tuple[Tokens, Tokens, Distribution], list[int]]] = {}
     for index, row in enumerate(rows):
         name = row.policy.partition("@")[0]
         if row.trained and row.ids and name in weights:
-            asked = (row.prompt, row.ids, *distribution(row, masks))
+            asked = (row.prompt, row.ids, distribution(row, masks, texts))
             places.setdefault(name, {}).setdefault(asked, []).append(index)
     found = [Said()] * len(rows)
     for name, asked in places.items():
-        samples = [Sample(prompt=p, ids=ids, allowed=allowed, temperature=t) for p, ids, allowed, t in asked]
+        samples = [Sample(prompt=prompt, ids=ids, **support._asdict()) for prompt, ids, support in asked]
         with weights[name]() as model, torch.no_grad():
             said = _said(model, samples)
         for one, indices in zip(said, asked.values(), strict=True):
