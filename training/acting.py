@@ -18,17 +18,27 @@ from sim.streams import Streams
 from sim.types import AgentId, Choice, Completion, Engine, Logprobs, Request, Tokens
 from training.matchup import last_versions
 from training.schedule import Schedule, Weight, at
-from training.slots import Actors, Mix
+from training.slots import Actors, Mix, Teacher
 
 T = TypeVar("T")
 
 
-def speaker(engine: Engine, actors: Actors, label: str, update: int) -> Engine:
-    """What a learner's newest version speaks with after so many updates: a mix of versions, exploration."""
+def speaker(
+    engine: Engine, actors: Actors, label: str, update: int, taught: tuple[str, Engine] | None = None
+) -> Engine:
+    """What a learner's newest version speaks with after so many updates: a mix of versions, exploration, a teacher.
+
+    `taught`: the teacher's label and engine, where the actors need one.
+    """
     if isinstance(actors, Mix):
         engine = Mixing(engine, last_versions(label, actors.last))
     epsilon = at(actors.explore, update)
-    return Exploring(engine, epsilon) if epsilon else engine
+    if epsilon:
+        engine = Exploring(engine, epsilon)
+    if isinstance(actors, Teacher) and taught is not None:
+        beta = at(actors.beta, update) if actors.over == "update" else actors.beta
+        engine = Taught(engine, taught[0], beta, taught[1])
+    return engine
 
 
 class _Between:

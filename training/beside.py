@@ -1,4 +1,4 @@
-"""What credit and rewards read beside the rows of an update, worked out from the weights that there are."""
+"""What credit, rewards and loss read beside the rows of an update, worked out from the weights that there are."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from msgspec.structs import replace
 
 from training.constraint import Masks, Texts
 from training.critic import Valuer, heads_of, read_values
+from training.entropies import History, centres, extended
 from training.extras import Extras
 from training.forward import Weights
 from training.learner import Learner
 from training.readout import read_options, read_tokens
 from training.recipe import Recipe
 from training.reward import Anchored, LogRatio
+from training.rows import Floats
+from training.slots import EntropyBand
 from training.trajectory import Row
 
 
@@ -44,3 +47,19 @@ def beside(
         valuers = {name: Valuer(one.policy.active, one.critic) for name, one in learners.items() if one.critic}
         found = replace(found, values=read_values(rows, valuers, heads))
     return found
+
+
+def banded(
+    recipe: Recipe,
+    rows: Sequence[Row],
+    learners: Mapping[str, Learner],
+    masks: Masks,
+    texts: Texts | None,
+    history: History,
+) -> tuple[list[Floats], History]:
+    """Middles of the entropy band at every row's tokens, and the history with these rows; none without a band."""
+    if not any(isinstance(extra, EntropyBand) for extra in recipe.extra):
+        return [], history
+    said = read_tokens(rows, {name: one.policy.active for name, one in learners.items()}, masks, texts)
+    history = extended(history, rows, said)
+    return centres(history, rows, said), history

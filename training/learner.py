@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -28,7 +29,9 @@ from training.pairs import pairs
 from training.policy import Policy
 from training.recipe import Optimiser, Recipe
 from training.rows import (
+    Floats,
     Sample,
+    labelled,
     merge,
     observed_samples,
     option_samples,
@@ -90,19 +93,29 @@ class Learner:
         *,
         reference: Weights | None = None,
         teacher: Weights | None = None,
+        lessons: Mapping[int, Sequence[Sample]] = MappingProxyType({}),
+        centres: Sequence[Floats] = (),
     ) -> dict[str, float]:
         """One update from the rows of this policy that the estimate keeps; with none of them nothing moves.
 
-        Its numbers: the loss and its terms, diagnostics, the gradient's norm before clipping, what was learnt from.
+        `lessons` are what a teacher labelled, by row, each row of weight 1; they count alike in the mean. `centres` are
+        the middles of the entropy band, of every row's tokens. Its numbers: the loss and its terms, diagnostics, the
+        gradient's norm before clipping, what was learnt from.
         """
         settings = self.recipe.optimiser
         for group in self.optimiser.param_groups:
             group["lr"] = at(settings.lr, update)
         steps = settings.epochs * settings.minibatches
+        kept = {i for i in found.kept.indices if rows[i].trained}
         parts = [
             self._part(samples, steps, reference, teacher)
-            for indices in _split(rows, [i for i in found.kept.indices if rows[i].trained], settings.minibatches)
-            if (samples := self._samples(rows, found, indices))
+            for indices in _split(rows, sorted({*kept, *lessons}), settings.minibatches)
+            if (
+                samples := merge(
+                    self._samples(rows, found, [i for i in indices if i in kept], centres)
+                    + labelled([lessons[i] for i in indices if i in lessons])
+                )
+            )
         ]
         sums: Counter[str] = Counter()
         seen, last, done = Diagnostics(), 0.0, 0
@@ -121,17 +134,20 @@ class Learner:
 
     # --- what is learnt from ------------------------------------------------------------------------
 
-    def _samples(self, rows: Sequence[Row], found: Estimate, indices: Sequence[int]) -> list[Sample]:
-        """The samples of one minibatch, equal ones merged."""
+    def _samples(
+        self, rows: Sequence[Row], found: Estimate, indices: Sequence[int], centres: Sequence[Floats]
+    ) -> list[Sample]:
+        """The samples of one minibatch."""
         recipe = self.recipe
         made: list[Sample] = []
         kept = [rows[i] for i in indices]
+        imitated = any(isinstance(extra, slots.CE) and extra.labels == "rows" for extra in recipe.extra)
         if isinstance(recipe.trust, slots.NeuRD | slots.NeuRDFit):
             credited = [i for i in indices if found.options[i]]
-            shares = [1.0 if isinstance(recipe.trust, slots.NeuRDFit) else 1 / len(credited)] * len(credited)
+            shares = [1.0 if isinstance(recipe.trust, slots.NeuRDFit) else 1 / max(1, len(credited))] * len(credited)
             advantages = [found.options[i] for i in credited]
             made += option_samples([rows[i] for i in credited], advantages, shares, self._masks)
-        elif recipe.credit or any(extra.kind in ("ce", "ref_kl") for extra in recipe.extra):
+        elif recipe.credit or imitated or any(extra.kind == "ref_kl" for extra in recipe.extra):
             masks = [found.mask[i] for i in indices] if recipe.credit else ()
             spoken = [k for k, row in enumerate(kept) if row.ids and (not masks or any(masks[k]))]
             learnt = [kept[k] for k in spoken]
@@ -145,7 +161,8 @@ class Learner:
                 lambda row: distribution(row, self._masks, self._texts),
                 segments=ratio_units(learnt, "segment") if "segment" in units else (),
                 sequences=ratio_units(learnt, "sequence") if "sequence" in units else (),
-                labels=shares_of if any(extra.kind == "ce" for extra in recipe.extra) else (),
+                labels=shares_of if imitated else (),
+                centres=[centres[indices[k]] for k in spoken] if centres else (),
             )
         for extra in recipe.extra:
             if isinstance(extra, slots.DPO | slots.BT):
@@ -155,7 +172,7 @@ class Learner:
             if isinstance(extra, slots.CEObs):
                 made += observed_samples(kept)
         made += value_samples(rows, indices, found.targets)
-        return merge(made)
+        return made
 
     def _part(self, made: Sequence[Sample], steps: int, reference: Weights | None, teacher: Weights | None) -> _Part:
         device = self.policy.parameters()[0].device

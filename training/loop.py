@@ -28,14 +28,16 @@ from sim.voices import LateEngine, Pool
 from training import checkpoint, ladder, roster
 from training.acting import speaker
 from training.averages import Averages, imitating, responding
-from training.beside import beside
+from training.beside import banded, beside
 from training.constraint import Masks
 from training.credit import START, Estimator
 from training.critic import explained
 from training.curriculum import learning, next_pool, settings
+from training.entropies import History
 from training.estimate import Estimate, estimate
 from training.evaluation import Evaluator
 from training.extras import Extras
+from training.labels import lessons
 from training.league import LeagueState
 from training.learner import Learner
 from training.matchup import games
@@ -46,6 +48,7 @@ from training.readout import explored, read_options
 from training.returns import Q
 from training.reward import Anchored, learnt_returns
 from training.rollout import Stage, seats, stored
+from training.rows import Sample
 from training.schedule import at
 from training.serving import room
 from training.slots import PSRO, Stored
@@ -53,6 +56,7 @@ from training.standings import Game
 from training.starting import check_start, first, started
 from training.structures import rollout, start
 from training.sync import Publisher
+from training.teacher import Classroom, imitates, teacher
 from training.trajectory import Row
 from training.watching import Watching
 
@@ -85,6 +89,7 @@ class _State:
     evaluation: Any = None
     pool: int = 0
     """Number of the pool of tasks that the curriculum has come to."""
+    entropies: History = field(default_factory=dict)
 
 
 class Trainer:
@@ -130,6 +135,7 @@ class Trainer:
         self._publisher.named |= {f"{name}@1" for name in anew}
         self._references = self._new_references()
         self._learners = {name: self._learner(name) for name in self._policies}
+        self._teacher = teacher(recipe, self._classroom())
         self._watching = Watching(recipe.monitor, self._policies)
         plan.write(folder)
         if recipe.policy.kind == "lora":
@@ -170,6 +176,8 @@ class Trainer:
             options = read_options(rows, {name: one.active for name, one in self._policies.items()}, self._masks)
             rows = explored(rows, options, at(recipe.actors.explore, state.update))
         extras = self._extras(rows)
+        texts = self._engine.banned
+        middles, entropies = banded(recipe, rows, self._learners, self._masks, texts, state.entropies)
         try:
             found = estimate(recipe, rows, extras, state.credit, state.update, self._versions())
         except ValueError as error:  # a slot reads what nobody works out here: a judge, a true answer
@@ -181,7 +189,13 @@ class Trainer:
             given, own = rows, _of_policy(found, rows, name)
             if name in self._averages:
                 given, own = self._averages.lesson(name, rows, state.update)
-            learnt = learner.learn(given, own, state.update, reference=self._base.plain)
+            learnt = learner.learn(
+                *(given, own, state.update),
+                reference=self._base.plain,
+                teacher=self._teacher.weights if self._teacher else None,
+                lessons=self._lessons(name, given, own),
+                centres=middles,
+            )
             mine = [row for row in rows if row.policy.partition("@")[0] == name]
             weights = self._policies[name].active
             learnt |= self._watching.see(name, state.update, mine, len(own.kept.indices), learnt, weights)
@@ -199,6 +213,7 @@ class Trainer:
             league=league,
             evaluation=self._evaluator.state(),
             pool=next_pool(recipe.curriculum, state.pool, learnt_returns(rows)),
+            entropies=entropies,
         )
         self._measure(numbers)
         self._keep()
@@ -249,7 +264,10 @@ class Trainer:
 
     def _speaking(self, matchup: Matchup) -> dict[str, Engine]:
         actors, update = self.plan.recipe.actors, self._state.update
-        learning = {entry: speaker(self._engine, actors, matchup.speakers[entry], update) for entry in matchup.learners}
+        taught = (self._teacher.label, self._teacher.engine) if self._teacher and self._teacher.engine else None
+        learning = {
+            entry: speaker(self._engine, actors, matchup.speakers[entry], update, taught) for entry in matchup.learners
+        }
         return {**self._engines, **learning}
 
     # --- the league -----------------------------------------------------------------------------------
@@ -299,6 +317,27 @@ class Trainer:
         earlier = {name: one.active for name, one in self._references.items()}
         masks, texts = self._masks, self._engine.banned
         return beside(self.plan.recipe, rows, self._learners, masks, texts, earlier=earlier, base=self._base.plain)
+
+    def _classroom(self) -> Classroom:
+        return Classroom(
+            file=self.plan.scenario,
+            models=self._scenario.models,
+            learning=self._entries,
+            engines=self._engines,
+            own=self._engine,
+            base=self._base,
+            policies=self._policies_folder,
+        )
+
+    def _lessons(self, name: str, rows: Sequence[Row], found: Estimate) -> dict[int, list[Sample]]:
+        """What the teacher would say in the policy's seats, where the recipe imitates it."""
+        if self._teacher is None or self._teacher.weights is None or not any(map(imitates, self.plan.recipe.extra)):
+            return {}
+        masks, texts = self._masks, self._engine.banned
+        try:
+            return lessons(rows, found.kept.indices, name, self._teacher.weights, masks, texts)
+        except ValueError as error:
+            raise TrainingError(f"{self.plan.recipe.name}: {error}") from error
 
     def _current(self) -> dict[str, str]:
         """The newest version of each learner's entry."""
@@ -414,6 +453,7 @@ class Trainer:
         notes = {
             "versions": self._versions(),
             "credit": to_builtins(self._state.credit),
+            "entropies": to_builtins(self._state.entropies),
             "league": self._state.league.to_json(),
             "evaluation": self._state.evaluation,
             "watching": self._watching.state(),
@@ -454,6 +494,7 @@ class Trainer:
             league=LeagueState.from_json(notes["league"]),
             evaluation=notes["evaluation"],
             pool=notes["pool"],
+            entropies=convert(notes["entropies"], dict[str, tuple[float, float]]),
         )
         self._averages.restore(notes["reservoirs"])
         self._publisher.named |= roster.kept(self._state.league)
@@ -470,6 +511,8 @@ class Trainer:
         """Free the models and files."""
         with suppress(EngineFailure):  # one that is dead forgets by itself
             self._publisher.withdraw()
+            if self._teacher is not None and self._teacher.engine is self._engine:
+                self._engine.remove_policy(self._teacher.label)
         self._pool.close()
         self._project.close()
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from sim.scenarios.yaml_text import read_yaml, write_yaml
 from training import slots
+from training.credit import Tag
 from training.recipe import Recipe
 from training.recipe import loads as read_recipe
 from training.structures import start
@@ -77,7 +78,7 @@ class Plan:
 
 def check(recipe: Recipe) -> None:
     """Raises TrainingError for slots that the loop does not join yet."""
-    if isinstance(recipe.actors, slots.Teacher | slots.Population):
+    if isinstance(recipe.actors, slots.Population):
         raise TrainingError(f"{recipe.name}: actors {recipe.actors.kind}: nobody plays so in the loop yet")
     if isinstance(recipe.actors, slots.Mix) and any(term.returns.kind == "q" for term in recipe.credit):
         raise TrainingError(
@@ -95,11 +96,50 @@ def check(recipe: Recipe) -> None:
             f"{recipe.name}: actors pool are rated by whole games, which the structure {structure.kind} has not; "
             "choose self, fixed or lagged"
         )
-    for extra in recipe.extra:
-        if isinstance(extra, slots.RefKL) or (isinstance(extra, slots.CE) and extra.labels == "teacher"):
-            raise TrainingError(f"{recipe.name}: extra {extra.kind}: there are no teachers yet")
-        if isinstance(extra, slots.EntropyBand):
-            raise TrainingError(f"{recipe.name}: extra entropy_band: no history of entropies is kept yet")
+    _check_teachers(recipe)
+    _check_readings(recipe)
+
+
+def _check_teachers(recipe: Recipe) -> None:
+    """Raises TrainingError where nobody, or more than one, would teach."""
+    names = {extra.teacher for extra in recipe.extra if isinstance(extra, slots.RefKL)}
+    if "" in names:
+        raise TrainingError(
+            f"{recipe.name}: extra ref_kl: nobody writes demonstrations or skills that the learner could be shown; "
+            "name a teacher"
+        )
+    acting = isinstance(recipe.actors, slots.Teacher)
+    if isinstance(recipe.actors, slots.Teacher):
+        names.add(recipe.actors.policy)
+        if recipe.actors.over == "turn" and not isinstance(recipe.structure, slots.Independent | slots.Group):
+            raise TrainingError(
+                f"{recipe.name}: actors.over: turn counts the decisions of one run, and the structure "
+                f"{recipe.structure.kind} plays several; expected update, or independent or group"
+            )
+    if len(names) > 1:
+        raise TrainingError(f"{recipe.name}: one teacher at a time, not {' and '.join(sorted(names))}")
+    if any(isinstance(extra, slots.CE) and extra.labels == "teacher" for extra in recipe.extra) and not acting:
+        raise TrainingError(f"{recipe.name}: extra ce: labels teacher are those of the actors teacher; choose them")
+
+
+UNPAID = {
+    "judge": "nobody judges rows",
+    "info_gain": "no world says what the true answer is",
+    "regret": "what other options would have earned is not worked out",
+}
+"""Reward sources that the loop cannot pay, and why."""
+
+
+def _check_readings(recipe: Recipe) -> None:
+    """Raises TrainingError where a slot reads what no record holds."""
+    for source in recipe.reward:
+        if source.kind in UNPAID:
+            raise TrainingError(f"{recipe.name}: reward {source.kind}: {UNPAID[source.kind]}; choose another source")
+    tags = {tag for term in recipe.credit if isinstance(term.span, Tag) for tag in term.span.tags} - {"summary"}
+    if tags:
+        raise TrainingError(
+            f"{recipe.name}: credit.span: no agent marks which tokens are its {', '.join(sorted(tags))}"
+        )
 
 
 def kept(recipe: Recipe) -> int:

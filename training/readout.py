@@ -29,8 +29,8 @@ def read_options(rows: Sequence[Row], weights: Mapping[str, Weights], masks: Mas
     """
     places: dict[tuple[str, float], dict[tuple[Tokens, tuple[str, ...]], list[int]]] = {}
     for index, row in enumerate(rows):
-        if row.trained and row.options and row.ids:
-            name = row.policy.partition("@")[0]
+        name = row.policy.partition("@")[0]
+        if row.trained and row.options and row.ids and name in weights:
             asked = places.setdefault((name, row.temperature), {})
             asked.setdefault((row.prompt, row.options), []).append(index)
     found: list[tuple[float, ...]] = [()] * len(rows)

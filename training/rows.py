@@ -239,6 +239,12 @@ def pair_samples(
     return found
 
 
+def labelled(lessons: Sequence[Sequence[Sample]]) -> list[Sample]:
+    """The labelled samples of several decisions, all decisions alike in the mean."""
+    share = 1 / max(1, len(lessons))
+    return [replace(one, label=tuple(share * each for each in one.label)) for lesson in lessons for one in lesson]
+
+
 def observed_samples(rows: Sequence[Row]) -> list[Sample]:
     """What the environment wrote between an agent's decisions, as tokens to predict (ECHO): all tokens alike.
 

@@ -13,13 +13,15 @@ from sim.scenarios.scenario_schema import Scenario
 from sim.types import JSON
 from training.plan import kept
 from training.recipe import Recipe
+from training.slots import Teacher
 from training.sync import CANARY_RANK
 
 
 def places(recipe: Recipe, entries: Mapping[str, str]) -> int:
     """Adapters that are served at once, at most; `entries`: the learners' entries of `models:` and their policies."""
     guests = max(1, len(entries) - 1)  # one seat of a matchup is a newest version's
-    return len(set(entries.values())) * (kept(recipe) + 1) + guests
+    taught = isinstance(recipe.actors, Teacher) and "@" in recipe.actors.policy
+    return len(set(entries.values())) * (kept(recipe) + 1) + guests + taught
 
 
 def room(scenario: Scenario, recipe: Recipe, entries: Mapping[str, str]) -> dict[str, JSON]:

@@ -64,6 +64,8 @@ class Row(Struct, frozen=True, kw_only=True):
     """Adapter `name@v`; empty: the base model."""
     policy_hash: str = ""
     """Of the adapter's weights."""
+    asked: str = ""
+    """The learner whose seat it is, `name@v`: another than `policy` where a teacher answered; empty: nobody learns."""
     opponents: tuple[str, ...] = ()
     """Policies (or agent classes) of the other seats, in cast order."""
     trained: bool = True
@@ -233,7 +235,9 @@ def _said(call: RecordedCall | None, spec: _Episode) -> dict[str, Any]:
     if call is None:
         return {"trained": False}
     completion = call.completion
-    trained = call.policy in spec.trained and call.model in spec.models
+    learning = call.policy in spec.trained and call.model in spec.models
+    policy = completion.policy or call.policy
+    trained = learning and policy.partition("@")[0] == call.policy.partition("@")[0]
     if trained and completion.ids and not completion.prompt_ids:
         raise TrajectoryError(
             f"{spec.name}: the prompts of {call.policy!r} are not recorded as tokens; set record_tokens: true for "
@@ -245,8 +249,9 @@ def _said(call: RecordedCall | None, spec: _Episode) -> dict[str, Any]:
     room = spec.contexts[call.model] - len(completion.prompt_ids)
     return {
         "trained": trained,
-        "policy": completion.policy or call.policy,
-        "policy_hash": spec.hashes.get(completion.policy or call.policy, ""),
+        "policy": policy,
+        "asked": call.policy if learning else "",
+        "policy_hash": spec.hashes.get(policy, ""),
         "prompt": completion.prompt_ids,
         "ids": completion.ids,
         "logprobs": completion.logprobs,

@@ -189,19 +189,6 @@ def test_a_pool_fills_with_earlier_versions_and_they_are_played(model: Path, tmp
     assert speakers & {"kuhn@1", "kuhn@2"}
 
 
-@pytest.mark.parametrize(
-    ("recipe", "why"),
-    [
-        ("nfsp_like", "actors nfsp"),
-        ("opd", "no teachers"),
-        ("epo_like", "no history"),
-    ],
-)
-def test_what_the_loop_does_not_join_is_told(model: Path, tmp_path: Path, recipe: str, why: str) -> None:
-    with pytest.raises(TrainingError, match=why):
-        Trainer(tmp_path, Plan(recipe=load_recipe(recipe), scenario=SCENARIO, sets=small(model).sets))
-
-
 @pytest.mark.parametrize("recipe", ["sft", "dpo"])
 def test_a_policy_learns_from_stored_runs(
     model: Path, whole: tuple[Path, dict[str, Any]], tmp_path: Path, recipe: str
