@@ -111,7 +111,8 @@ def read_values(rows: Sequence[Row], valuers: Mapping[str, Valuer], heads: Seque
         row = rows[index]
         if row.prompt:
             asked.setdefault(name, {}).setdefault((row.prompt, row.ids), []).append(index)
-    found = {head: [(0.0,) if index in whose else () for index in range(len(rows))] for head in heads}
+    blank: list[Floats] = [(0.0,) if index in whose else () for index in range(len(rows))]
+    found = {head: list(blank) for head in heads}
     after = {head: [0.0] * len(rows) for head in heads}
     for name, questions in asked.items():
         said = _read(list(questions), valuers[name], heads)
@@ -125,7 +126,7 @@ def read_values(rows: Sequence[Row], valuers: Mapping[str, Valuer], heads: Seque
 
 def _whose(rows: Sequence[Row], valuers: Mapping[str, Valuer]) -> dict[int, str]:
     """The policy's name by whom each row of a learning seat is valued."""
-    found = {}
+    found: dict[int, str] = {}
     for path in trajectories(rows):
         inside = [index for decision in path for index in decision]
         names = (rows[index].policy.partition("@")[0] for index in inside if learnable(rows[index]))

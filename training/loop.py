@@ -511,7 +511,7 @@ class Trainer:
         """Free the models and files."""
         with suppress(EngineFailure):  # one that is dead forgets by itself
             self._publisher.withdraw()
-            if self._teacher is not None and self._teacher.engine is self._engine:
+            if self._teacher and self._teacher.engine is self._engine:
                 self._engine.remove_policy(self._teacher.label)
         self._pool.close()
         self._project.close()

@@ -59,8 +59,8 @@ def read_tokens(
     for index, row in enumerate(rows):
         name = row.policy.partition("@")[0]
         if row.trained and row.ids and name in weights:
-            asked = (row.prompt, row.ids, distribution(row, masks, texts))
-            places.setdefault(name, {}).setdefault(asked, []).append(index)
+            answer = (row.prompt, row.ids, distribution(row, masks, texts))
+            places.setdefault(name, {}).setdefault(answer, []).append(index)
     found = [Said()] * len(rows)
     for name, asked in places.items():
         samples = [Sample(prompt=prompt, ids=ids, **support._asdict()) for prompt, ids, support in asked]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -21,7 +22,6 @@ from training.forward import Weights
 from training.plan import TrainingError
 from training.policy import Base
 from training.recipe import Recipe
-from training.sync import PolicyEngine
 
 
 class Teacher(Struct, frozen=True, kw_only=True):
@@ -46,8 +46,8 @@ class Classroom(Struct, frozen=True, kw_only=True):
     """Entries of `models` that learn."""
     engines: Mapping[str, Engine]
     """By entry."""
-    own: PolicyEngine
-    """The learners'."""
+    own: Any
+    """The learners', which takes policies while it runs."""
     base: Base
     """The learners'."""
     policies: Path

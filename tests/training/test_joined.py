@@ -104,7 +104,7 @@ def updated(folder: Path, one: Plan, engines: dict[str, LateEngine], updates: in
 def same(one: Any, other: Any) -> bool:
     """Whether two checkpoints hold the same to the bit."""
     if isinstance(one, torch.Tensor):
-        return torch.equal(one, other)
+        return bool(torch.equal(one, other))
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     return bool(one == other)
