@@ -99,3 +99,27 @@ def rows(
     except (ValueError, ImportError, TrajectoryError) as error:
         raise BadInput(str(error)) from error
     say(f"{count:,} rows of {len(paths)} runs in {out}")
+
+
+@app.command()
+def league(
+    folder: Annotated[Path, typer.Argument(help="Folder of a training.")],
+    everything: Annotated[bool, typer.Option("--all", help="The games of all players, not only of the best.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
+) -> None:
+    """Show a training's league: ratings, who beat whom, the mixture of a meta-solver."""
+    import json
+
+    from sim.commands.failures import BadInput
+    from sim.commands.terminal import say
+    from training import command
+
+    try:
+        numbers, tables = command.standings(folder, everything)
+    except command.FAILURES as error:
+        raise BadInput(str(error)) from error
+    if as_json:
+        typer.echo(json.dumps(numbers, indent=2))
+    else:
+        for table in tables:
+            say(table)
