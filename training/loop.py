@@ -182,9 +182,10 @@ class Trainer:
                 engines=self._speaking(matchup),
             )
             rows = rollout(stage)
-            finished += games(number, matchup, rows, entry_of)
+            if isinstance(recipe.actors, slots.Pool):
+                finished += games(number, matchup, rows, entry_of)
             found += rows
-        return found, state.league.finished(finished) if isinstance(recipe.actors, slots.Pool) else state.league
+        return found, state.league.finished(finished)
 
     def _joined(self, league: LeagueState, done: int) -> LeagueState:
         """The league with the newest versions as members, where it is time for them to join."""

@@ -73,7 +73,7 @@ def check(recipe: Recipe) -> None:
             f"{recipe.name}: rollout.episodes {recipe.rollout.episodes} is less than one start of the structure "
             f"{structure.kind} takes; expected {whole} or more"
         )
-    if isinstance(structure, slots.Tree | slots.Trial) and isinstance(recipe.actors, slots.Pool):
+    if isinstance(structure, slots.Tree | slots.Trial | slots.Propose) and isinstance(recipe.actors, slots.Pool):
         raise TrainingError(
             f"{recipe.name}: actors pool are rated by whole games, which the structure {structure.kind} has not; "
             "choose self, fixed or lagged"
