@@ -185,7 +185,7 @@ class Trainer:
             if isinstance(recipe.actors, slots.Pool):
                 finished += games(number, matchup, rows, entry_of)
             found += rows
-        return found, state.league.finished(finished)
+        return found, state.league.finished(finished) if isinstance(recipe.actors, slots.Pool) else state.league
 
     def _joined(self, league: LeagueState, done: int) -> LeagueState:
         """The league with the newest versions as members, where it is time for them to join."""
