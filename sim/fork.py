@@ -9,7 +9,7 @@ from typing import Any
 
 from sim.lineage import Lineage
 from sim.record.reader import Run
-from sim.runs import cast_rows, stored
+from sim.runs import cast_rows, policies_of, stored
 from sim.scenarios.cast import Frozen, freeze, thaw
 from sim.scenarios.plan import Branch, plan
 from sim.scenarios.scenario import loads
@@ -41,12 +41,14 @@ def fork(
             raise parent.error(("models",), message)
         scenario = _edited(parent, tick, sets, edits)
         planned = plan(scenario, _kept(freeze(scenario), thaw(cast_rows(run), parent)), manifest.branches)
+        policies = policies_of(run)
         if planned.until is not None and tick > planned.until:
             raise parent.error(("fork", "at"), f"tick {tick} is after the end of the run at tick {planned.until}")
     return stored(
         folder,
         f"{manifest.id}-at{tick}" + (f"-r{replicate}" if replicate else ""),
         planned,
+        policies,
         parent=str(path.resolve()),
         fork_tick=tick,
         replicate=replicate,

@@ -23,6 +23,7 @@ from sim.host import Host, Paused
 from sim.kernel import Table, WorldError
 from sim.lineage import Lineage
 from sim.log import Log, Put, Row, checked
+from sim.policies import policy_rows
 from sim.record.committed import Committed
 from sim.record.schema import Manifest
 from sim.record.store import Durable, RunLocked, Store
@@ -86,16 +87,20 @@ def _with_past(cast: Sequence[Sequence[Frozen]], past: Mapping[tuple[int, AgentI
     ]
 
 
-def stored(folder: Path, run_id: str, planned: Plan, **fields: Any) -> Path:
-    """A new run file under the id or, where that is taken, under the id with a number; `fields` of its manifest."""
+def stored(folder: Path, run_id: str, planned: Plan, policies: Iterable[Row] = (), **fields: Any) -> Path:
+    """A new run file under the id or, where that is taken, under the id with a number; `fields` of its manifest.
+
+    `policies`: rows of those that spoke before it began. Raises ScenarioError where a policy has no weights.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    cast = rows(planned.cast)
+    cast, speaking = rows(planned.cast), policy_rows(planned.scenario, policies)
     number, free = 1, run_id
     while True:
         path = folder / f"{free}.db"
         manifest = Manifest(id=free, **_manifest_fields(planned) | fields)
         try:
-            Store.create(path, manifest, cast=cast, durable=planned.scenario.record.durable).close()
+            durable = planned.scenario.record.durable
+            Store.create(path, manifest, cast=cast, policies=speaking, durable=durable).close()
         except (FileExistsError, RunLocked):  # locked: another process makes it at this moment
             number += 1
             free = f"{run_id}-{number}"
@@ -185,9 +190,16 @@ def cast_rows(committed: Committed) -> list[Row]:
     return [row for page in committed.pages("cast") for row in page]
 
 
+def policies_of(committed: Committed) -> list[Row]:
+    """The stored policies."""
+    return [row for page in committed.pages("policies") for row in page]
+
+
 def _run(session: Session, planned: Plan, store: Store, manifest: Manifest, budget: int | None) -> tuple[Status, str]:
     assert session.pool is not None
     last = [store.last_seq(one.table) for one in planned.tables]
+    if max(last) >= 0:  # those who go on are those who began
+        policy_rows(planned.scenario, policies_of(store))
     logs = [Log(one.table, _put(store, one.table, last[one.table])) for one in planned.tables]
     own = Recorded(lookup=store.completion, request_text=store.request_text)
     with Lineage(manifest) as lineage:

@@ -77,6 +77,8 @@ class Batch:
     places: tuple[int, ...]
     """Its samples, by their place in the list that was packed; the order of the streams."""
     streams: Streams
+    below_blh: Tensor | None = None
+    """What goes into the lowest layer that is trained, where that was computed before (`trunk`)."""
 
     def mask(self) -> Tensor:
         """Boolean attention mask [b, 1, l, l]: each token sees its ancestors and itself."""

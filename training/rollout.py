@@ -15,9 +15,9 @@ from sim.scenarios.scenario import load
 from sim.scenarios.scenario_schema import CastEntry, Scenario
 from sim.types import Engine
 from training.credit import Tag
-from training.opponents import Matchup
+from training.matchup import Matchup, last_versions
 from training.recipe import Recipe
-from training.slots import Chop, Trial
+from training.slots import Chop, Mix, Trial
 from training.trajectory import Row, rows
 
 
@@ -42,6 +42,8 @@ class Stage:
     policies: Path
     """Holds the folder of each version."""
     engines: Mapping[str, Engine]
+    family: str = ""
+    """Of the rows, where it is not the scenario's name."""
 
     def scenario(self, tables: int, group: int, sets: Sequence[str] = ()) -> Scenario:
         """The scenario with so many tables, so many of which start alike, and further settings."""
@@ -62,7 +64,11 @@ def overrides(recipe: Recipe, matchup: Matchup, policies: Path) -> list[str]:
     learnt = {matchup.speakers[entry] for entry in matchup.learners}
     for entry, label in matchup.speakers.items():
         found += [f"models.{entry}.policy={label}", f"models.{entry}.temperature={rollout.temperature}"]
-        found.append(f"models.{entry}.adapters={{{label}: {orjson.dumps(str(policies / label)).decode()}}}")
+        versions = [label]
+        if isinstance(recipe.actors, Mix) and entry in matchup.learners:
+            versions = last_versions(label, recipe.actors.last)
+        folders = {version: str(policies / version) for version in versions}
+        found.append(f"models.{entry}.adapters={orjson.dumps(folders).decode()}")
         found += [f"models.{entry}.top_p={rollout.top_p}", f"models.{entry}.max_tokens={rollout.max_tokens}"]
         found += [f"models.{entry}.record_tokens={str(label in learnt).lower()}"]
     if any(name in ("state", "anchor") for term in recipe.credit for name in term.key):
@@ -104,7 +110,7 @@ def read(path: Path, stage: Stage) -> list[Row]:
     """The rows of a run that was played on this stage."""
     matchup = stage.matchup
     labels = {matchup.speakers[entry] for entry in matchup.learners}
-    return rows(path, trained=labels, entries=matchup.learners, writing=writes(stage.recipe))
+    return rows(path, family=stage.family, trained=labels, entries=matchup.learners, writing=writes(stage.recipe))
 
 
 def stored(paths: Sequence[Path], entries: Mapping[str, str]) -> list[Row]:

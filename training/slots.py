@@ -156,12 +156,34 @@ class League(_Acting):
     """Learners that play the main agents only."""
     league_exploiters: Annotated[int, Field(ge=0)] = 1
     """Learners that play the whole pool, and start anew."""
+    add_every: Count = 10
+    """Updates after which the main agents' newest versions join the pool."""
+    beats: Share = 0.7
+    """Win rate beyond which an exploiter joins."""
+    patience: Count = 100
+    """Updates after which it joins in any case."""
+    reset_share: Share = 0.25
+    """Probability that a league exploiter starts anew when it has joined; a main exploiter always does."""
 
     @model_validator(mode="after")
     def _whole(self) -> League:
         if self.self_play + self.pfsp > 1:
             raise ValueError(f"self_play {self.self_play} and pfsp {self.pfsp} are more than 1 together")
         return self
+
+
+class PSRO(_Acting):
+    """Best responses to what a meta-solver makes of the members, one policy at a time; two seats."""
+
+    kind: Literal["psro"]
+    solver: Literal["meta_nash", "replicator", "uniform"] = "meta_nash"
+    """Of the empirical game of all members."""
+    every: Count = 50
+    """Updates of one best response, which then joins."""
+    games: Count = 100
+    """Games of any two members in each order, by which the empirical game is known."""
+    anew: bool = False
+    """Whether each best response starts from the policy's first version instead of its last."""
 
 
 class NFSP(_Acting):
@@ -203,7 +225,7 @@ class Population(_Acting):
 
 
 Actors: TypeAlias = Annotated[
-    Self | Fixed | Lagged | Pool | League | NFSP | Mix | Teacher | Population, Field(discriminator="kind")
+    Self | Fixed | Lagged | Pool | League | PSRO | NFSP | Mix | Teacher | Population, Field(discriminator="kind")
 ]
 
 

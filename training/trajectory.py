@@ -246,7 +246,7 @@ def _said(call: RecordedCall | None, spec: _Episode) -> dict[str, Any]:
     return {
         "trained": trained,
         "policy": completion.policy or call.policy,
-        "policy_hash": spec.hashes.get(call.policy, ""),
+        "policy_hash": spec.hashes.get(completion.policy or call.policy, ""),
         "prompt": completion.prompt_ids,
         "ids": completion.ids,
         "logprobs": completion.logprobs,

@@ -26,6 +26,9 @@ from sim.types import Choice, Completion, EngineFailure, Form, Logprobs, Request
 
 T = TypeVar("T")
 
+RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""Largest ranks of adapters that vLLM can be started with."""
+
 
 @dataclass(eq=False)
 class _Adapter:
@@ -42,8 +45,10 @@ class VLLMEngine:
     """Answers from a model served by vLLM; blocks until the model is loaded (14–60 s). Raises EngineFailure.
 
     `model`: "embedded", a folder or a hub name. `adapters`: LoRA folders by policy name; `max_adapters`: places for
-    them and for those added later (as many as `adapters` where not given). `max_model_len`: tokens of prompt and
-    answer together. `seed`: of the engine; each request brings its own.
+    them and for those added later (as many as `adapters` where not given). `max_lora_rank`: the largest rank of an
+    adapter; `lora_modules`: the layers that it may change, by the last part of their names (all where not given); on a
+    CPU the time of a call grows with both. `max_model_len`: tokens of prompt and answer together. `seed`: of the
+    engine; each request brings its own.
     """
 
     def __init__(
@@ -57,6 +62,7 @@ class VLLMEngine:
         adapters: Mapping[str, str] | None = None,
         max_adapters: int | None = None,
         max_lora_rank: int = 32,
+        lora_modules: Sequence[str] | None = None,
         gpu_memory_utilization: float = 0.85,
     ) -> None:
         settings: dict[str, Any] = {
@@ -72,7 +78,12 @@ class VLLMEngine:
         if self._places:
             # One place more than adapters: on a CPU, vLLM gives base requests in a mixed batch the last place's
             # adapter, so it must stay empty.
-            settings |= {"enable_lora": True, "max_loras": self._places + 1, "max_lora_rank": max_lora_rank}
+            settings |= {"enable_lora": True, "max_loras": self._places + 1, "max_lora_rank": _rank(max_lora_rank)}
+            settings["lora_target_modules"] = list(lora_modules) if lora_modules else None
+        self._modules = frozenset(lora_modules or ())
+        for folder in (adapters or {}).values():
+            if refusal := self._unfit(folder):
+                raise EngineFailure(refusal)
         self._adapter_numbers = itertools.count(1)
         self._adapters = {
             name: _Adapter(folder, next(self._adapter_numbers)) for name, folder in (adapters or {}).items()
@@ -241,13 +252,26 @@ class VLLMEngine:
     def _lora(self, name: str) -> Any:
         return process.adapter(name, self._adapters[name].number, self._adapters[name].folder)
 
+    def _unfit(self, folder: str) -> str:
+        """Why the adapter of a folder cannot be served, or nothing. vLLM would leave layers out without a word."""
+        file = Path(folder) / "adapter_model.safetensors"
+        if not file.is_file():
+            return f"{folder} holds no adapter_model.safetensors; pickled weights are never loaded"
+        try:
+            changed = process.changed_modules(file)
+        except Exception as error:
+            return f"{file} cannot be read: {' '.join(str(error).split())}"[:300]
+        if self._modules and (more := sorted(changed - self._modules)):
+            return f"{folder} changes {', '.join(more)}; served are {', '.join(sorted(self._modules))} (lora_modules)"
+        return ""
+
     async def _add(self, name: str, folder: str) -> None:
         if not name or name in self._adapters:
             raise Refused(f"there is a policy {name!r} already")
         if len(self._adapters) >= self._places:
             raise Refused(f"no place for policy {name!r} beside {sorted(self._adapters)}; raise max_adapters")
-        if not (Path(folder) / "adapter_model.safetensors").is_file():
-            raise Refused(f"{folder} holds no adapter_model.safetensors; pickled weights are never loaded")
+        if refusal := self._unfit(folder):
+            raise Refused(refusal)
         self._adapters[name] = _Adapter(folder, next(self._adapter_numbers))
         try:
             await self._served.load(self._lora(name))
@@ -276,3 +300,11 @@ class VLLMEngine:
         if adapter.removed and not adapter.open:
             await self._served.unload(adapter.number)
             del self._adapters[name]
+
+
+def _rank(least: int) -> int:
+    """The smallest rank that vLLM can be started with for adapters of this one. Raises EngineFailure."""
+    found = next((rank for rank in RANKS if rank >= least), None)
+    if found is None:
+        raise EngineFailure(f"vLLM serves adapters up to rank {RANKS[-1]}, not {least}")
+    return found

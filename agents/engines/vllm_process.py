@@ -237,10 +237,18 @@ def json_constraint(schema: Mapping[str, Any]) -> Any:
 
 
 def adapter(policy: str, number: int, folder: str) -> Any:
-    """vLLM's request for a LoRA adapter."""
+    """vLLM's request for a LoRA adapter. Its name holds the number: what is kept of prompts goes by name and folder."""
     from vllm.lora.request import LoRARequest
 
-    return LoRARequest(policy, number, folder)
+    return LoRARequest(f"{policy} {number}", number, folder)
+
+
+def changed_modules(file: Path) -> set[str]:
+    """Last parts of the names of the layers that an adapter's file has matrices for."""
+    from safetensors import safe_open
+
+    with safe_open(file, "np") as opened:
+        return {name.partition(".lora_")[0].rpartition(".")[2] for name in opened.keys()}  # noqa: SIM118
 
 
 def _line(error: BaseException) -> str:

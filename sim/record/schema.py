@@ -189,15 +189,15 @@ class TextRow(_Run, table=True):
 
 
 class PolicyRow(_Run, table=True):
-    """A policy version that spoke in the run."""
+    """A policy version that a model of the run may speak with."""
 
     __tablename__ = "policies"
     policy: str = Field(primary_key=True)
     """Adapter `name@v`."""
     base: str
-    """Weights it adapts."""
+    """SHA-256 of the weights it adapts, where they are known."""
     hash: str
-    """Of the adapter's weights."""
+    """SHA-256 of its own weights; empty for a policy of an endpoint's own."""
     parent: str
     """The version it was trained from; empty for none."""
 
