@@ -238,7 +238,8 @@ class Trainer:
                 family=roster.family(self._scenario.name, league, matchup),
             )
             rows = rollout(stage)
-            finished += games(number, matchup, rows, entry_of)
+            if roster.meets(self.plan.recipe.actors):
+                finished += games(number, matchup, rows, entry_of)
             found += rows
         return found, finished
 
