@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import types
 from pathlib import Path
@@ -14,51 +13,14 @@ import pytest
 from peft import PeftModel
 
 from agents.engines.weights import fingerprint, load_model
-from sim.commands.cli import app
-from sim.commands.failures import exit_code
 from sim.record.project import Project
 from sim.record.reader import Run
 from tests.commands import Agora
+from tests.training.typed import KUHN, asked
 from training import checkpoint
 from training.policy import Base, saved_in, tiny_model
 from training.rows_file import rows_of
 from training.trajectory import Row
-
-ROOT = Path(__file__).parents[2]
-KUHN = ROOT / "scenarios" / "games" / "kuhn_train.yaml"
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_model(tmp_path_factory.mktemp("models") / "tiny", seed=1, width=32)
-
-
-def asked(model: Path, *changes: str, recipe: str = "reinforce", out: str = "kuhn") -> list[object]:
-    """A small training of an adapter, as one types it."""
-    settings = ("rollout.episodes=12", "optimiser.lr=1e-2", "policy.rank=4", "threads=1", *changes)
-    sets = [f"models.{seat}.model={model}" for seat in ("first", "second")]
-    return [
-        *("train", recipe, "--scenario", KUHN, "--out", out, "--seed", 3, "-q"),
-        *(part for one in sets for part in ("--set", one)),
-        *(part for one in settings for part in ("--recipe-set", one)),
-    ]
-
-
-@pytest.fixture(scope="module")
-def once(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A training after one update."""
-    folder = tmp_path_factory.mktemp("once")
-    code = exit_code(lambda: app(args=list(map(str, [*asked(model, out=str(folder / "kuhn")), "--updates", 1]))))
-    assert code == 0
-    return folder / "kuhn"
-
-
-@pytest.fixture
-def kuhn(once: Path, tmp_path: Path) -> Path:
-    """A copy of it in the test's folder."""
-    shutil.copytree(once, tmp_path / "kuhn")
-    return Path("kuhn")
-
 
 # --- starting weights, in and out ---------------------------------------------------------------------
 
