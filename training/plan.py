@@ -9,9 +9,9 @@ from typing import Any
 
 from sim.scenarios.yaml_text import read_yaml, write_yaml
 from training import slots
-from training.curriculum import Phase
 from training.recipe import Recipe
 from training.recipe import loads as read_recipe
+from training.structures import start
 
 
 class TrainingError(Exception):
@@ -77,22 +77,37 @@ class Plan:
 
 def check(recipe: Recipe) -> None:
     """Raises TrainingError for slots that the loop does not join yet."""
-    if not isinstance(recipe.actors, slots.Self | slots.Fixed | slots.Lagged | slots.Pool):
+    if isinstance(recipe.actors, slots.Teacher | slots.Population):
+        raise TrainingError(f"{recipe.name}: actors {recipe.actors.kind}: nobody plays so in the loop yet")
+    if isinstance(recipe.actors, slots.Mix) and any(term.returns.kind == "q" for term in recipe.credit):
         raise TrainingError(
-            f"{recipe.name}: actors {recipe.actors.kind}: only self, fixed, lagged and pool play so far"
+            f"{recipe.name}: credit.returns: q reads every option under one version, and the actors mix draw one for "
+            "each decision; choose the actors self, or other returns"
+        )
+    structure, whole = recipe.structure, start(recipe.structure).episodes
+    if not isinstance(structure, slots.Stored) and recipe.rollout.episodes < whole:
+        raise TrainingError(
+            f"{recipe.name}: rollout.episodes {recipe.rollout.episodes} is less than one start of the structure "
+            f"{structure.kind} takes; expected {whole} or more"
+        )
+    if isinstance(structure, slots.Tree | slots.Trial) and isinstance(recipe.actors, slots.Pool):
+        raise TrainingError(
+            f"{recipe.name}: actors pool are rated by whole games, which the structure {structure.kind} has not; "
+            "choose self, fixed or lagged"
         )
     if any(term.head for term in recipe.credit) or any(isinstance(extra, slots.Value) for extra in recipe.extra):
         raise TrainingError(f"{recipe.name}: it needs a critic, and there is none yet; choose another baseline")
     for extra in recipe.extra:
-        if isinstance(extra, slots.RefKL) or (isinstance(extra, slots.CE) and extra.labels != "rows"):
-            raise TrainingError(f"{recipe.name}: extra {extra.kind}: there are no teachers and reservoirs yet")
+        if isinstance(extra, slots.RefKL) or (isinstance(extra, slots.CE) and extra.labels == "teacher"):
+            raise TrainingError(f"{recipe.name}: extra {extra.kind}: there are no teachers yet")
         if isinstance(extra, slots.EntropyBand):
             raise TrainingError(f"{recipe.name}: extra entropy_band: no history of entropies is kept yet")
-    if other := [one.kind for one in recipe.curriculum if not isinstance(one, Phase)]:
-        raise TrainingError(f"{recipe.name}: curriculum {other[0]}: only phase is followed so far")
 
 
 def kept(recipe: Recipe) -> int:
     """Versions that must stay on disk and in the engine."""
-    lagged = recipe.actors.last + 1 if isinstance(recipe.actors, slots.Lagged) else 0
-    return max(recipe.policy.keep, lagged)
+    actors = recipe.actors
+    lagged = actors.last + 1 if isinstance(actors, slots.Lagged | slots.Mix) else 0
+    # Who starts anew is published twice in an update, and a resumed one goes on from the version before both.
+    twice = 3 if isinstance(actors, slots.League | slots.PSRO) else 0
+    return max(recipe.policy.keep, lagged, twice)
