@@ -69,12 +69,12 @@ class Contest:
             self._served[id(engine)] = wanted[id(engine)]
 
     def reader(self) -> tuple[Any, Masks] | None:
-        """The one engine of all learners and its masks; None where there are several."""
+        """The one engine of all learners and its masks; None where there are several, or masks are not to be had."""
         engines = {id(self._engines[entry]): self._engines[entry] for entry in self.subject.entries}
         if len(engines) > 1:
             return None
         engine: Any = next(iter(engines.values())).start()
-        return engine, engine.mask
+        return (engine, engine.mask) if hasattr(engine, "mask") else None
 
     def _overrides(self, lineup: Lineup, games: int, seed: int) -> list[str]:
         found = [f"seed={seed}", f"tables={games}", "group=1"]
@@ -113,10 +113,12 @@ def _bare(entries: Mapping[str, str]) -> list[str]:
 def _room(subject: Subject) -> dict[str, JSON]:
     """Settings for engines that have places for adapters: one for each entry, large enough for all versions."""
     configs = [adapter_config(folder) for folder in subject.folders.values() if is_adapter(folder)]
+    changed = [config.target_modules for config in configs]
+    named = [one for one in changed if not isinstance(one, str | None)]  # a text is a pattern, or all there are
     return {
         "max_adapters": len(subject.entries),
         "max_lora_rank": max([CANARY_RANK, *(config.r for config in configs)]),
-        "lora_modules": sorted({module for config in configs for module in config.target_modules}) or None,
+        "lora_modules": sorted({module for one in named for module in one}) if len(named) == len(changed) else None,
     }
 
 
