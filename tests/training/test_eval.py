@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import shutil
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,8 @@ import pytest
 import yaml
 
 from agents.engines.encoding import Encoder
+from sim.commands.cli import app
+from sim.commands.failures import exit_code
 from sim.record.project import Project
 from sim.record.reader import Run
 from sim.scenarios.scenario import load
@@ -55,11 +60,24 @@ def tables(model: Path, kuhn: Path) -> tuple[Any, list[Any]]:
     return asked_of.tree, found
 
 
-def test_exact_numbers_are_those_of_the_trainers_own_weights(agora: Agora, kuhn: Path, model: Path) -> None:
-    said = agora("eval", "kuhn", *SMALL, "--json")
-    assert said.code == 0, said.err
-    measured = numbers(said.out)
-    tree, read = tables(model, kuhn)
+@pytest.fixture(scope="module")
+def told(once: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A training's folder after its evaluation, and what that said."""
+    folder = tmp_path_factory.mktemp("told") / "kuhn"
+    shutil.copytree(once, folder)
+    said = io.StringIO()
+    with redirect_stdout(said):
+        assert exit_code(lambda: app(args=["eval", str(folder), *map(str, SMALL), "--json"])) == 0
+    return folder, said.getvalue()
+
+
+def played(kuhn: Path) -> list[Path]:
+    return sorted((kuhn / "evaluations").glob("kuhn*.db"))
+
+
+def test_exact_numbers_are_those_of_the_trainers_own_weights(told: tuple[Path, str], model: Path) -> None:
+    measured = numbers(told[1])
+    tree, read = tables(model, told[0])
     found = values(measured, "nash_conv", "policy")
     for label, table in zip(TRAINED, read, strict=True):
         assert found[label] == pytest.approx(nash_conv(tree, table), abs=1e-4)
@@ -75,49 +93,43 @@ def earned(path: Path, agent: str) -> list[float]:
         return [run.rewards(table)[agent] for table in range(run.tables)]
 
 
-def test_who_beats_whom_is_what_the_runs_hold_and_nothing_is_played_twice(agora: Agora, kuhn: Path) -> None:
-    said = agora("eval", "kuhn", *SMALL, "--json")
-    measured = numbers(said.out)
-    played = sorted((kuhn / "evaluations").glob("kuhn*.db"))
-    assert len(played) == 4, "each version as first against each as second"
+def test_who_beats_whom_is_what_the_runs_hold(told: tuple[Path, str]) -> None:
+    kuhn, text = told
+    measured = numbers(text)
     found = {(one["of"]["first"], one["of"]["second"]): one for one in measured if one["metric"] == "eval.cross_play"}
-    for path in played:
+    assert len(found) == 4, "each version as first against each as second"
+    for path in played(kuhn):
         with Run(path) as run:
             spoke = {call.model: call.policy for call in run.calls()}
-        margins = [a - b for a, b in zip(earned(path, "first"), earned(path, "second"), strict=True)]
-        wanted = win_rate(margins)
+        wanted = win_rate([a - b for a, b in zip(earned(path, "first"), earned(path, "second"), strict=True)])
         one = found[spoke["first"], spoke["second"]]
         assert (one["value"], tuple(one["ci"]), one["n"]) == (wanted.value, wanted.ci, 4)
     project = Project(kuhn / "project.db")
     kept = {one.metric for _, one in project.measurements("kuhn") if one.metric.startswith("eval.")}
     project.close()
-    assert kept == {one["metric"] for one in measured}
-    times = [path.stat().st_mtime_ns for path in played]
-    assert agora("eval", "kuhn", *SMALL, "--json").out == said.out
-    assert [path.stat().st_mtime_ns for path in sorted((kuhn / "evaluations").glob("kuhn*.db"))] == times
+    assert {one["metric"] for one in measured} <= kept
 
 
-def test_the_seeds_are_held_out(agora: Agora, kuhn: Path) -> None:
-    assert agora("eval", "kuhn", *SMALL, "--seed", 1).code == 0
-    seeds = []
-    for path in (*(kuhn / "evaluations").glob("kuhn*.db"), *(kuhn / "rollouts").glob("*.db")):
+def test_the_seeds_are_held_out(told: tuple[Path, str]) -> None:
+    seeds: dict[str, set[int]] = {"evaluations": set(), "rollouts": set()}
+    for path in (*played(told[0]), *(told[0] / "rollouts").glob("*.db")):
         with Run(path) as run:
-            seeds.append((path.parent.name, run.manifest().seed))
-    assert len({seed for folder, seed in seeds if folder == "evaluations"}) == 1
-    assert {seed for folder, seed in seeds if folder == "evaluations"}.isdisjoint(
-        seed for folder, seed in seeds if folder == "rollouts"
-    )
+            seeds[path.parent.name].add(run.manifest().seed)
+    assert len(seeds["evaluations"]) == 1, "all line-ups have the same luck"
+    assert not seeds["evaluations"] & seeds["rollouts"]
 
 
-def test_before_and_after_stand_side_by_side(agora: Agora, kuhn: Path) -> None:
-    said = agora("eval", "kuhn", *SMALL)
+def test_before_and_after_stand_side_by_side_and_nothing_is_played_twice(agora: Agora, told: tuple[Path, str]) -> None:
+    times = [path.stat().st_mtime_ns for path in played(told[0])]
+    said = agora("eval", told[0], *SMALL)
     assert said.code == 0, said.err
+    assert [path.stat().st_mtime_ns for path in played(told[0])] == times
     assert "4 games of each line-up, held-out seed 0, temperature 1, no exploration" in said.out
     assert "openspiel.mean_return" in said.out
-    (heads,) = [line for line in said.out.splitlines() if "game 0" in line]
-    assert heads.split() == ["kuhn@1,", "game", "0", "kuhn@2,", "game", "0"]
-    line = said.out.splitlines()[said.out.splitlines().index(heads) + 1]
-    assert line.count("1s first: ") == 2
+    lines = said.out.splitlines()
+    (place,) = [place for place, line in enumerate(lines) if "game 0" in line]
+    assert lines[place].split() == ["kuhn@1,", "game", "0", "kuhn@2,", "game", "0"]
+    assert lines[place + 1].count("1s first: ") == 2
 
 
 def test_what_is_done_before_an_interruption_stays(agora: Agora, kuhn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +153,7 @@ def test_what_is_done_before_an_interruption_stays(agora: Agora, kuhn: Path, mon
     assert count == 5, "two line-ups were done, one begun, one not"
 
 
-def test_the_same_policies_elsewhere(agora: Agora, kuhn: Path, model: Path, tmp_path: Path) -> None:
+def test_the_same_policies_elsewhere(agora: Agora, told: tuple[Path, str], model: Path, tmp_path: Path) -> None:
     """In the prisoner's dilemma, where everybody is one policy: no exact numbers against somebody scripted."""
     data = {
         "name": "dilemma",
@@ -154,7 +166,7 @@ def test_the_same_policies_elsewhere(agora: Agora, kuhn: Path, model: Path, tmp_
         ],
     }
     (tmp_path / "dilemma.yaml").write_text(yaml.safe_dump(data))
-    said = agora("eval", "kuhn", "--scenario", "dilemma.yaml", *SMALL, "--json")
+    said = agora("eval", told[0], "--scenario", "dilemma.yaml", *SMALL, "--json")
     assert said.code == 0, said.err
     home, away = json.loads(said.out)
     assert [one["scenario"].rpartition("/")[2] for one in (home, away)] == ["kuhn_train.yaml", "dilemma.yaml"]
@@ -164,14 +176,14 @@ def test_the_same_policies_elsewhere(agora: Agora, kuhn: Path, model: Path, tmp_
     assert {"eval.matrix.mean_payoff", "eval.return", "eval.return_gain"} <= metrics
 
 
-def test_a_scenario_with_trained_policies(agora: Agora, kuhn: Path, model: Path, tmp_path: Path) -> None:
-    speaks = f"model: {model}, policy: kuhn@2, temperature: 1.0, adapters: {{kuhn@1: {kuhn}/policies/kuhn@1, "
-    speaks += f"kuhn@2: {kuhn}/policies/kuhn@2}}"
+def test_a_scenario_with_trained_policies(agora: Agora, told: tuple[Path, str], model: Path, tmp_path: Path) -> None:
+    speaks = f"model: {model}, policy: kuhn@2, temperature: 1.0, adapters: {{kuhn@1: {told[0]}/policies/kuhn@1, "
+    speaks += f"kuhn@2: {told[0]}/policies/kuhn@2}}"
     (tmp_path / "played.yaml").write_text(KUHN.read_text().replace("model: embedded, policy: kuhn", speaks))
-    said = agora("eval", "played.yaml", *SMALL, "--json")
+    said = agora("eval", "played.yaml", "--games", 1, "--versions", 2, "-q", "--json")
     assert said.code == 0, said.err
     here = values(numbers(said.out), "nash_conv", "policy")
-    there = values(numbers(agora("eval", "kuhn", *SMALL, "--json").out), "nash_conv", "policy")
+    there = values(numbers(told[1]), "nash_conv", "policy")
     for label in TRAINED:
         assert here[label] == pytest.approx(there[label], abs=1e-6)
     project = Project(tmp_path / "runs" / "project.db")
@@ -179,14 +191,14 @@ def test_a_scenario_with_trained_policies(agora: Agora, kuhn: Path, model: Path,
     project.close()
 
 
-def test_a_response_is_trained_where_it_is_asked_for(agora: Agora, kuhn: Path) -> None:
-    said = agora("eval", "kuhn", "--games", 4, "--versions", 1, "-q", "--respond", 1, "--json")
+def test_a_response_is_trained_where_it_is_asked_for(agora: Agora, told: tuple[Path, str]) -> None:
+    said = agora("eval", told[0], "--games", 4, "--versions", 1, "-q", "--respond", 1, "--json")
     assert said.code == 0, said.err
     (gain,) = [one for one in numbers(said.out) if one["metric"] == "eval.approximate_nash_conv"]
     assert (gain["n"], gain["of"]["policy"], gain["of"]["updates"]) == (16, "kuhn@2", 1)
     assert gain["ci"][0] <= gain["value"] <= gain["ci"][1]
     for seat in ("first", "second"):
-        (folder,) = (kuhn / "evaluations").glob(f"response-{seat}-*")
+        (folder,) = (told[0] / "evaluations").glob(f"response-{seat}-*")
         assert [path.name for path in sorted((folder / "policies").iterdir())] == ["response@1", "response@2"]
         with Run(folder / "rollouts" / "update-000001-0.db") as run:
             spoke = {call.model: call.policy for call in run.calls()}
