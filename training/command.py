@@ -19,8 +19,10 @@ from training import checkpoint, ladder, roster
 from training.league import LeagueState
 from training.loop import Done, Trainer
 from training.plan import Plan, TrainingError
+from training.population import BEST, Breeding
 from training.recipe import load as load_recipe
 from training.rollout import RolloutError, seats
+from training.slots import Population
 from training.sync import DeliveryError
 
 SHOWN = (
@@ -35,9 +37,11 @@ SHOWN = (
     "average_nash_conv",
     "strategy_nash_conv",
     "best_strategy_nash_conv",
+    "fitness",
+    "best_fitness",
 )
 """Numbers on the live line, those that there are."""
-BEST = 8
+SHOWN_PLAYERS = 8
 """Players of a league whose games are shown, unless all are asked for."""
 PROBE = 16
 """Episodes that a dry run plays."""
@@ -62,6 +66,16 @@ def planned(
     return Plan(recipe=load_recipe(recipe, changes), scenario=scenario, sets=tuple(sets), seed=seed, runs=tuple(stored))
 
 
+def bred(plan: Plan) -> bool:
+    """Whether settings are searched for, and no policy is trained."""
+    return isinstance(plan.recipe.actors, Population)
+
+
+def begun(plan: Plan, folder: Path) -> Trainer | Breeding:
+    """What trains in a folder."""
+    return Breeding(folder, plan) if bred(plan) else Trainer(folder, plan)
+
+
 def train(plan: Plan, folder: Path, updates: int | None, quiet: bool) -> None:
     """Train to the end, showing how it goes; interrupted, what is done stays."""
     console = Console(stderr=True)
@@ -78,7 +92,7 @@ def train(plan: Plan, folder: Path, updates: int | None, quiet: bool) -> None:
         transient=True,
     ) as progress:
         bar = progress.add_task(folder.name, total=updates or plan.recipe.updates, numbers="loading the models")
-        with Trainer(folder, plan) as trainer:
+        with begun(plan, folder) as trainer:
             progress.update(bar, completed=trainer.done, numbers="")
 
             def report(done: Done) -> None:
@@ -86,9 +100,8 @@ def train(plan: Plan, folder: Path, updates: int | None, quiet: bool) -> None:
 
             trainer.run(report, updates)
             last = trainer.done
-    Console().print(
-        f"{folder.name}: {last} updates done; numbers in {folder / 'project.db'}, policies in {folder / 'policies'}"
-    )
+    result = f"the fittest in {folder / BEST}" if bred(plan) else f"policies in {folder / 'policies'}"
+    Console().print(f"{folder.name}: {last} updates done; numbers in {folder / 'project.db'}, {result}")
 
 
 def standings(folder: Path, everything: bool) -> tuple[dict[str, JSON], list[Table | str]]:
@@ -103,7 +116,7 @@ def standings(folder: Path, everything: bool) -> tuple[dict[str, JSON], list[Tab
     league = LeagueState.from_json(found["league"])
     entries = seats(load_scenario(plan.scenario, plan.sets))
     mixtures = roster.strategy(plan.recipe.actors, league, entries)
-    most = len(ladder.players(league)) if everything else BEST
+    most = len(ladder.players(league)) if everything else SHOWN_PLAYERS
     return ladder.summary(league, mixtures), list(ladder.tables(league, mixtures, most))
 
 
@@ -115,6 +128,10 @@ def line(numbers: Mapping[str, float]) -> str:
 def cost(plan: Plan) -> Table:
     """What one update takes, measured on a small one in a folder that is thrown away."""
     recipe = plan.recipe
+    if bred(plan):
+        raise TrainingError(
+            f"{recipe.name}: a generation costs what its {recipe.rollout.episodes} episodes cost; play a few: agora run"
+        )
     episodes = recipe.rollout.episodes
     few = min(PROBE, episodes)
     small = recipe.model_copy(update={"rollout": recipe.rollout.model_copy(update={"episodes": few})})

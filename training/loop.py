@@ -40,7 +40,7 @@ from training.policy import Base, Policy, rewind, saved_in
 from training.readout import explored, read_options
 from training.returns import Q
 from training.reward import Anchored
-from training.rollout import play, seats, stored
+from training.rollout import abandon, play, seats, stored
 from training.schedule import at
 from training.slots import PSRO, Group, Stored
 from training.standings import Game
@@ -355,7 +355,7 @@ class Trainer:
         """Take up the last checkpoint, or begin with a first version of every policy."""
         found = checkpoint.read(self.folder)
         versions = found[2]["versions"] if found else dict.fromkeys(self._policies, 0)
-        self._abandon(found[0] if found else 0)
+        abandon(self.folder, found[0] if found else 0)
         for name in self._policies:
             rewind(self._policies_folder, name, versions[name])
         if found is None:
@@ -386,14 +386,6 @@ class Trainer:
         )
         self._averages.restore(notes["reservoirs"])
         self._publisher.named |= roster.kept(self._state.league)
-
-    def _abandon(self, done: int) -> None:
-        """Put the episodes of an unfinished update out of the way."""
-        for path in sorted((self.folder / "rollouts").glob(f"update-{done + 1:06d}-*.db")):
-            number = 1
-            while (there := path.with_name(f"abandoned-{number}-{path.name}")).exists():
-                number += 1
-            path.rename(there)
 
     def close(self) -> None:
         """Free the models and files."""
