@@ -278,7 +278,8 @@ def exploiter_step(
 
     A main exploiter joins when it beats the main policy in more than `beats` of its games, a league exploiter when it
     beats every member so, either of them `patience` updates after it last joined or started anew at the latest. A main
-    exploiter then starts anew, a league exploiter with probability `reset_share`. Raises ValueError for a learner that is no exploiter.
+    exploiter then starts anew, a league exploiter with probability `reset_share`. Raises ValueError for a learner that
+    is no exploiter.
     """
     if learner.kind not in ("main_exploiter", "league_exploiter"):
         raise ValueError(f"{learner.policy!r} is no exploiter")
