@@ -296,18 +296,18 @@ def rewind(root: str | Path, name: str, version: int) -> list[str]:
     """Delete the folders of a policy's versions after one, those of an unfinished update; the labels deleted."""
     for unfinished in Path(root).glob(f".{name}@*"):
         shutil.rmtree(unfinished)
-    return _deleted(root, [f"{name}@{each}" for each in _versions(root, name) if each > version])
+    return _deleted(root, [f"{name}@{each}" for each in versions(root, name) if each > version])
 
 
 def retain(root: str | Path, name: str, keep: int, named: Collection[str] = ()) -> list[str]:
     """Delete the folders of a policy's versions but the last `keep` and those in `named`; the labels deleted."""
-    versions = _versions(root, name)
-    old = [f"{name}@{version}" for version in versions[: max(0, len(versions) - keep)]]
+    every = versions(root, name)
+    old = [f"{name}@{version}" for version in every[: max(0, len(every) - keep)]]
     return _deleted(root, [label for label in old if label not in named])
 
 
-def _versions(root: str | Path, name: str) -> list[int]:
-    """Versions on disk, oldest first."""
+def versions(root: str | Path, name: str) -> list[int]:
+    """A policy's versions on disk, oldest first."""
     found = [path.name.rpartition("@")[2] for path in Path(root).glob(f"{name}@*")]
     return sorted(int(version) for version in found if version.isdecimal())
 

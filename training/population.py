@@ -29,8 +29,9 @@ from training.loop import Done
 from training.matchup import Matchup
 from training.plan import Plan, TrainingError
 from training.reward import rewards
-from training.rollout import abandon, play
-from training.slots import Group, Population
+from training.rollout import Stage, abandon
+from training.slots import Population
+from training.structures import rollout, start
 from training.trajectory import Row
 
 BEST = "best.yaml"
@@ -42,26 +43,31 @@ SAMPLING = ("temperature", "top_p", "max_tokens")
 class Breeding:
     """One search in a folder. Use as a context. Raises TrainingError, RolloutError and ScenarioError."""
 
+    stopped = ""
+    """Why it ended before its time: never."""
+
     def __init__(self, folder: Path, plan: Plan) -> None:
         assert isinstance(plan.recipe.actors, Population)
         self.folder, self.plan, self._actors = folder, plan, plan.recipe.actors
         self._scenario = load(plan.scenario, plan.sets)
         self._about = self._agents()
-        structure = plan.recipe.structure
-        self._group = structure.size if isinstance(structure, Group) else 1
-        self._tables = plan.recipe.rollout.episodes // self._actors.size // self._group * self._group
-        if not self._tables:
-            least = self._actors.size * self._group
+        one = start(plan.recipe.structure)
+        starts = plan.recipe.rollout.episodes // self._actors.size // one.episodes
+        self._alike, self._tables = one.tables, starts * one.tables
+        if not starts:
             raise TrainingError(
                 f"{plan.recipe.name}: rollout.episodes: {plan.recipe.rollout.episodes} are too few for "
-                f"{self._actors.size} members in groups of {self._group}; expected at least {least}"
+                f"{self._actors.size} members; expected at least {self._actors.size * one.episodes}"
             )
+        if plan.recipe.curriculum:
+            raise TrainingError(f"{plan.recipe.name}: curriculum: a population has none; leave it out")
         self._luck = Streams(plan.seed).sub("population")
         self._pool = Pool(self._scenario.base)
         self._engines = {name: voice.engine for name, voice in self._pool.voices(self._scenario.models).items()}
         self._project = Project(folder / "project.db")
-        notes = checkpoint.notes(folder)
-        self._search = Search.from_json(notes["search"]) if notes else search(self._actors, self._luck)
+        found = checkpoint.read_notes(folder)
+        self._search = Search.from_json(found[1]["search"]) if found else search(self._actors, self._luck)
+        plan.write(folder)
         abandon(folder, self.done)
 
     @property
@@ -100,16 +106,18 @@ class Breeding:
 
     def _played(self, place: int, member: Genome) -> list[Row]:
         """The rows of one member's episodes."""
-        return play(
-            self.plan.scenario,
-            [*self.plan.sets, *settings(member)],
-            self.plan.recipe,
-            Matchup(speakers={}, players={}, learners=frozenset(), tables=self._tables),
-            seed=self._luck.seed("generation", self.done),
-            folder=self.folder / "rollouts",
-            policies=self.folder / "policies",
-            run=f"update-{self.done + 1:06d}-{place}",
-            engines=self._engines,
+        return rollout(
+            Stage(
+                file=self.plan.scenario,
+                sets=(*self.plan.sets, *settings(member)),
+                recipe=self.plan.recipe,
+                matchup=Matchup(speakers={}, players={}, learners=frozenset(), tables=self._tables),
+                seed=self._luck.seed("generation", self.done),
+                folder=self.folder / "rollouts",
+                policies=self.folder / "policies",
+                run=f"update-{self.done + 1:06d}-{place}",
+                engines=self._engines,
+            )
         )
 
     def _earned(self, rows: Sequence[Row]) -> list[float]:
@@ -161,7 +169,7 @@ class Breeding:
                     metric="population.fitness",
                     value=mean,
                     n=len(each),
-                    n_clusters=len(each) // self._group,
+                    n_clusters=max(1, len(each) // self._alike),
                     ci=None if half is None else (mean - half, mean + half),
                     ci_method="" if half is None else "normal",
                     of={**about, "member": place},

@@ -49,13 +49,14 @@ class Tree(Strict):
     size: Count
     """Trunks from one start."""
     nodes: Count
-    """Nodes that branch in one start."""
+    """Nodes that branch in one start, those of the trunks with the highest scores."""
     branches: Count
     """Further branches at each of them."""
     rule: Literal["surprisal", "entropy_rise"]
-    """Where: at the largest mean −log μ, or where entropy rose most since the first decision."""
+    """Score: the mean −log μ of what was sampled, or what that, as an estimate of the entropy, exceeds the seat's first
+    decision by."""
     penalty: float = 0.0
-    """Taken off a node's score for every branch it already has."""
+    """Taken off a node's score for every branch it already has: the first question of all trunks is one node."""
 
 
 class Trial(Strict):
@@ -70,7 +71,7 @@ class Trial(Strict):
 
 
 class Propose(Strict):
-    """A proposer makes tasks, solvers try each of them, in one episode."""
+    """A proposer makes a task, solvers try it, in one episode of a world with these two roles."""
 
     kind: Literal["propose"]
     proposals: Count
@@ -86,9 +87,9 @@ class Chop(Strict):
     size: Count
     """Episodes from one start."""
     context: Count
-    """Tokens at which a summary takes the place of what came before."""
+    """Tokens of memory at which a summary takes the place of what came before."""
     summaries: Count
-    """Most summaries in an episode; one that needs more is truncated."""
+    """Most summaries of a seat in an episode; where it needed more, it counts as truncated."""
 
 
 class Stored(Strict):

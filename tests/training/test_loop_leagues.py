@@ -33,7 +33,7 @@ SMALL = ("policy.kind=full", "rollout.episodes=12", "optimiser.lr=1e-2", "optimi
 PFSP = "actors={kind: pool, weight: pfsp_hard}"
 LEAGUE = "actors={kind: league, add_every: 2, patience: 2}"
 PSRO = "actors={kind: psro, every: 1, games: 4}"
-NFSP = "actors={kind: nfsp, eta: 0.25, reservoir: 20}"
+NFSP = "actors={kind: nfsp, eta: 0, reservoir: 20}"
 MIX = "actors={kind: mix, last: 2}"
 MAIN, LEAGUE_EXPLOITER = "kuhn-main-exploiter-1", "kuhn-league-exploiter-1"
 

@@ -44,7 +44,9 @@ def bred(folder: Path, what: Plan, generations: int) -> Any:
     with begun(what, folder) as breeding:
         breeding.run(updates=generations)
         assert breeding.done == generations
-    return checkpoint.notes(folder)
+    found = checkpoint.read_notes(folder)
+    assert found is not None
+    return found[1]
 
 
 def test_whoever_defects_earns_more_and_takes_over(tmp_path: Path) -> None:
@@ -116,7 +118,7 @@ def test_only_those_whom_the_settings_are_about_count(tmp_path: Path) -> None:
         ("actors.space={cast.nobody.persona: {kind: options, values: [a]}}", "cast.nobody.persona is about nobody"),
         ("actors.space={world.rounds: {kind: options, values: [1]}}", "world.rounds is about nobody who speaks"),
         ("actors.space={models.small.engine: {kind: options, values: [vllm]}}", "models.small.engine is about nobody"),
-        ("rollout.episodes=7", "7 are too few for 4 members in groups of 2; expected at least 8"),
+        ("rollout.episodes=7", "7 are too few for 4 members; expected at least 8"),
     ],
 )
 def test_searches_about_nothing_are_refused(tmp_path: Path, change: str, why: str) -> None:
