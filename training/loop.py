@@ -45,7 +45,7 @@ from training.policy import Base, Policy, rewind
 from training.readout import explored, read_options
 from training.returns import Q
 from training.reward import Anchored, learnt_returns
-from training.rollout import Stage, seats, stored
+from training.rollout import Stage, abandon, seats, stored
 from training.schedule import at
 from training.serving import room
 from training.slots import PSRO, Stored
@@ -286,7 +286,7 @@ class Trainer:
             found["best_nash_conv"] = -max(league.best[name].score for name in self._mains)
         mixtures = roster.strategy(self.plan.recipe.actors, league, self._current())
         if mixtures and (newcomers or self._averages):
-            worth = self._evaluator.mixed(self._engine, self._masks, mixtures)
+            worth = self._evaluator.mixed(self._engine, self._masks, mixtures, self._publisher.call_up)
             if worth is not None:
                 league = league.judged(roster.STRATEGY, f"{roster.STRATEGY}@{done}", -worth, done, mixtures)
                 found |= {"strategy_nash_conv": worth, "best_strategy_nash_conv": -league.best[roster.STRATEGY].score}
@@ -427,7 +427,7 @@ class Trainer:
         """Take up the last checkpoint, or begin with a first version of every policy."""
         found = checkpoint.read(self.folder)
         versions = found[2]["versions"] if found else dict.fromkeys(self._policies, 0)
-        self._abandon(found[0] if found else 0)
+        abandon(self.folder, found[0] if found else 0)
         for name in self._policies:
             rewind(self._policies_folder, name, versions[name])
         if found is None:
@@ -458,14 +458,6 @@ class Trainer:
         )
         self._averages.restore(notes["reservoirs"])
         self._publisher.named |= roster.kept(self._state.league)
-
-    def _abandon(self, done: int) -> None:
-        """Put the episodes of an unfinished update out of the way."""
-        for path in sorted((self.folder / "rollouts").glob(f"update-{done + 1:06d}-*.db")):
-            number = 1
-            while (there := path.with_name(f"abandoned-{number}-{path.name}")).exists():
-                number += 1
-            path.rename(there)
 
     def close(self) -> None:
         """Free the models and files."""

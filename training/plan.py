@@ -77,8 +77,10 @@ class Plan:
 
 def check(recipe: Recipe) -> None:
     """Raises TrainingError for slots that the loop does not join yet."""
-    if isinstance(recipe.actors, slots.Teacher | slots.Population):
-        raise TrainingError(f"{recipe.name}: actors {recipe.actors.kind}: nobody plays so in the loop yet")
+    if isinstance(recipe.actors, slots.Teacher):
+        raise TrainingError(f"{recipe.name}: actors teacher: there are no teachers yet")
+    if isinstance(recipe.actors, slots.Population):
+        raise TrainingError(f"{recipe.name}: actors population: nothing learns; training.population plays it")
     if isinstance(recipe.actors, slots.Mix) and any(term.returns.kind == "q" for term in recipe.credit):
         raise TrainingError(
             f"{recipe.name}: credit.returns: q reads every option under one version, and the actors mix draw one for "

@@ -13,15 +13,20 @@ import torch
 from sim.scenarios.resolve import keywords
 from sim.scenarios.scenario_schema import Scenario
 from sim.types import JSON
+from training import roster
 from training.plan import kept
 from training.recipe import Recipe
+from training.slots import PSRO
 from training.sync import CANARY_RANK
 
 
 def places(recipe: Recipe, entries: Mapping[str, str]) -> int:
     """Adapters that are served at once, at most; `entries`: the learners' entries of `models:` and their policies."""
-    guests = max(1, len(entries) - 1)  # one seat of a matchup is a newest version's
-    return len(set(entries.values())) * (kept(recipe) + 1) + guests
+    mains = list(dict.fromkeys(entries.values()))
+    policies = len(mains) + len(roster.enrolled(recipe.actors, mains).learners)
+    # One seat of a matchup is a newest version's, but where members meet to be rated.
+    guests = len(entries) if isinstance(recipe.actors, PSRO) else max(1, len(entries) - 1)
+    return policies * (kept(recipe) + 1) + guests
 
 
 def room(scenario: Scenario, recipe: Recipe, entries: Mapping[str, str]) -> dict[str, JSON]:

@@ -37,6 +37,10 @@ def recipe(name: str = "reinforce", *changes: str) -> Recipe:
         (["one", "two"], "reinforce", ["policy.keep=3"], 2 * (3 + 1) + 1),
         (["one", "two"], "reinforce", ["actors={kind: lagged, last: 4}"], 2 * (5 + 1) + 1),
         (["one", "one", "one"], "unstable_baselines", [], 1 * (2 + 1) + 2),
+        (["kuhn", "kuhn"], "reinforce", ["actors={kind: league, main_exploiters: 2}"], (1 + 2 + 1) * (3 + 1) + 1),
+        (["kuhn", "kuhn"], "reinforce", ["actors={kind: psro}"], 1 * (3 + 1) + 2),
+        (["one", "two"], "nfsp_like", [], 4 * (2 + 1) + 1),
+        (["kuhn", "kuhn"], "reinforce", ["actors={kind: mix, last: 3}"], 1 * (4 + 1) + 1),
     ],
 )
 def test_places_are_for_versions_kept_a_new_one_and_a_guest_on_every_other_seat(
