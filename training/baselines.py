@@ -44,7 +44,18 @@ class Critic(Strict):
     kind: Literal["critic"]
 
 
-Baseline: TypeAlias = Annotated[Zero | Mean | LeaveOneOut | EMA | Critic, Field(discriminator="kind")]
+class ByOption(Strict):
+    """b(a) = discounted mean of what the option earned in earlier updates under the key (`training.option_baseline`).
+
+    For returns `q`, with unit `turn`.
+    """
+
+    kind: Literal["option"]
+    keep: Share = 0.9
+    """What an update leaves of the weight of earlier returns."""
+
+
+Baseline: TypeAlias = Annotated[Zero | Mean | LeaveOneOut | EMA | Critic | ByOption, Field(discriminator="kind")]
 
 
 class One(Strict):
@@ -97,7 +108,7 @@ def keyed_baseline(
 
     They come in episode order. Each unit counts once, with its first row. Where b or s is a statistic over a key
     with fewer than two units, the advantage is 0: nothing is there to compare with. `ema` is by key. Raises ValueError
-    for a critic's baseline, which is none of a key.
+    for the baselines of a critic and of options, which are none of a key.
     """
     groups: dict[str, dict[Hashable, float]] = {}
     for one in compared:
@@ -137,8 +148,8 @@ def mean(values: Sequence[float]) -> float:
 
 def _centred(one: Compared, units: Mapping[Hashable, float], average: float, baseline: Baseline) -> float:
     """G minus the mean of the key's units, or of its others; 0 where it is alone."""
-    if isinstance(baseline, Critic):
-        raise ValueError("a critic's baseline is not one of a key")
+    if isinstance(baseline, Critic | ByOption):
+        raise ValueError(f"the baseline {baseline.kind} is not one of a key")
     if len(units) < 2:
         return 0.0
     if isinstance(baseline, LeaveOneOut) and one.unit in units:

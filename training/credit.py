@@ -16,9 +16,10 @@ from pydantic import Field, field_validator, model_validator
 from sim.scenarios.located import nearest
 from sim.scenarios.strict import Many, Strict
 from training import options
-from training.baselines import Baseline, Compared, Critic, One, Scale, keyed_baseline
+from training.baselines import Baseline, ByOption, Compared, Critic, One, Scale, keyed_baseline
 from training.extras import NO_EXTRAS, Extras, Values
 from training.keys import KEYS, key_of, key_value, learnable
+from training.option_baseline import Memory, corrected, met
 from training.paths import Trajectory, totals, trajectories
 from training.returns import GAE, SMDP, BiLevel, Q, Returns, gains
 from training.returns import Tree as TreeReturn
@@ -92,6 +93,11 @@ class Term(Strict):
     def _fits(self) -> Term:
         if isinstance(self.baseline, Critic) and self.scale.kind != "one":
             raise ValueError(f"scale {self.scale.kind} does not go with the critic's baseline; expected one")
+        if isinstance(self.baseline, ByOption):
+            if not isinstance(self.returns, Q):
+                raise ValueError(f"the baseline option needs returns q, not {self.returns.kind}")
+            if self.unit != "turn" or self.scale.kind != "one":
+                raise ValueError("the baseline option counts decisions, unscaled; expected unit turn and scale one")
         if isinstance(self.returns, SMDP) and not isinstance(self.baseline, Critic):
             raise ValueError(f"returns smdp need the baseline critic, not {self.baseline.kind}")
         if isinstance(self.returns, GAE) and self.returns.level == "token" and not isinstance(self.baseline, Critic):
@@ -111,6 +117,8 @@ class Estimator(Struct, frozen=True, kw_only=True):
 
     ema: Mapping[str, float] = {}
     """Moving baselines, by the term's number and the key."""
+    options: Mapping[str, Memory] = {}
+    """Baselines of options, by the term's number and the key."""
 
 
 START = Estimator()
@@ -145,7 +153,7 @@ def credit(
     mask = [[False] * len(row.ids) for row in rows]
     legal: list[tuple[float, ...]] = [()] * len(rows)
     targets: dict[str, tuple[tuple[float, ...], ...]] = {}
-    ema = dict(state.ema)
+    ema, memories = dict(state.ema), dict(state.options)
     for number, term in enumerate(terms):
         earned = rewards.total(term.rewards)
         found = gains(term.returns, rows, earned, extras.values, paths)
@@ -153,7 +161,8 @@ def credit(
         found = [each if here else () for each, here in zip(found, about, strict=True)]
         weight = at(term.weight, update)
         if isinstance(term.returns, Q):
-            each, ema = _all_legal(number, term, rows, paths, found, earned, rewards.known(term.rewards), extras, ema)
+            known = rewards.known(term.rewards)
+            each = _all_legal(number, term, rows, paths, found, earned, known, extras, ema, memories)
             for index, advantages in each.items():
                 legal[index] = tuple(weight * advantage for advantage in advantages)
                 found[index] = (advantages[options.chosen(rows[index])],)
@@ -174,7 +183,7 @@ def credit(
         mask=tuple(map(tuple, mask)),
         options=tuple(legal),
         targets=targets,
-        state=Estimator(ema=ema),
+        state=Estimator(ema=ema, options=memories),
     )
 
 
@@ -223,31 +232,40 @@ def _all_legal(
     own: Sequence[Sequence[float]],
     extras: Extras,
     ema: dict[str, float],
-) -> tuple[dict[int, list[float]], dict[str, float]]:
-    """Q(a) − V of every legal option, V = Σ_a π(a)Q(a).
+    memories: dict[str, Memory],
+) -> dict[int, list[float]]:
+    """Q(a) − V of every legal option, V = Σ_a π(a)Q(a); moves the baselines that it reads.
 
-    Known values come from `extras.q`. Else Q(a) = own(a) + b + [a = sampled]·(G − own(a) − b)/μ(a): unbiased for any b
-    that does not depend on what was sampled here. own is the part of the reward that is known for every option (the
-    anchor's term), μ the behaviour, π the policy without exploration.
+    Known values come from `extras.q`. Else Q(a) = own(a) + b(a) + [a = sampled]·(G − own(a) − b(a))/μ(a): unbiased for
+    any b that does not depend on what was sampled here. own is the part of the reward that is known for every option
+    (the anchor's term), μ the behaviour, π the policy without exploration. A baseline that all options share cancels
+    in Q − V but for the sampled one.
     """
     legal = [index for index, row in enumerate(rows) if learnable(row) and row.options and found[index]]
     if extras.q:
-        return {index: _minus_value(extras.q[index], options.policy(rows[index])) for index in legal}, ema
+        return {index: _minus_value(extras.q[index], options.policy(rows[index])) for index in legal}
     paid = [own[index][options.chosen(row)] if row.options and own[index] else 0.0 for index, row in enumerate(rows)]
     rest = [(value[0] - paid[index],) if value else () for index, value in enumerate(found)]
     compared = _compared(number, term, rows, paths, rest, earned)
+    below: dict[int, list[float]] = {}
     if isinstance(term.baseline, Critic):
-        above = {index: _minus(extras.values, term.head, rest[index], index)[0] for index, _ in compared}
+        above = {index: _minus(extras.values, term.head, rest[index], index)[0] for index in legal}
+    elif isinstance(term.baseline, ByOption):
+        above = {index: rest[index][0] for index in legal}
+        mine = {index: one for index, one in compared if index in above}
+        below = met(term.key, term.baseline.keep, rows, mine, memories)
     else:
-        advantages, ema = keyed_baseline([one for _, one in compared], term.baseline, term.scale, ema)
+        advantages, after = keyed_baseline([one for _, one in compared], term.baseline, term.scale, ema)
         above = {index: advantage for (index, _), advantage in zip(compared, advantages, strict=True)}
+        ema.update(after)
     result: dict[int, list[float]] = {}
     for index in legal:
-        taken = options.chosen(rows[index])
-        values = list(own[index]) or [0.0] * len(rows[index].options)
-        values[taken] += above[index] / options.behaviour(rows[index])[taken]
-        result[index] = _minus_value(values, options.policy(rows[index]))
-    return result, ema
+        row = rows[index]
+        taken, even = options.chosen(row), [0.0] * len(row.options)
+        chance = options.behaviour(row)[taken]
+        values = corrected(own[index] or even, below.get(index, even), taken, above[index], chance)
+        result[index] = _minus_value(values, options.policy(row))
+    return result
 
 
 def _minus_value(values: Sequence[float], policy: Sequence[float]) -> list[float]:

@@ -29,9 +29,14 @@ def key_value(row: Row, name: str) -> Hashable:
     return value
 
 
+def is_alone(row: Row, names: Sequence[str]) -> bool:
+    """Whether one of `NAMELESS` is empty, so that the row shares its key with none."""
+    return any(name in NAMELESS and not key_value(row, name) for name in names)
+
+
 def key_of(row: Row, names: Sequence[str], alone: str) -> str:
-    """The row's key as text; where one of `NAMELESS` is empty, a key of its own that `alone` tells apart."""
+    """The row's key as text; where it `is_alone`, a key of its own that `alone` tells apart."""
     values = [key_value(row, name) for name in names]
-    if any(not value and name in NAMELESS for name, value in zip(names, values, strict=True)):
+    if is_alone(row, names):
         values.append(f"alone {alone}")
     return json.dumps(values, ensure_ascii=False)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
 from sim.record.project import Project
@@ -278,7 +279,7 @@ class Trainer:
         }
         notes = {
             "versions": self._versions(),
-            "credit": dict(self._state.credit.ema),
+            "credit": to_builtins(self._state.credit),
             "league": self._state.league.to_json(),
             "evaluation": self._state.evaluation,
         }
@@ -310,7 +311,7 @@ class Trainer:
         self._evaluator.restore(notes["evaluation"])
         self._state = _State(
             update=update,
-            credit=Estimator(ema=notes["credit"]),
+            credit=convert(notes["credit"], Estimator),
             league=LeagueState.from_json(notes["league"]),
             evaluation=notes["evaluation"],
         )

@@ -20,6 +20,7 @@ from statistics import fmean
 from sim.types import Seat, World
 from training.evaluate import AveragePolicy, nash_conv, relative_nash_conv, total_variation
 from training.extensive import CHANCE, END, Tree, tree
+from training.option_baseline import Memory, corrected, means, remembered
 from training.tabulate import Tabular
 from worlds.games.matrix import Matrix
 from worlds.games.openspiel import OpenSpielGame, OpenSpielParams
@@ -58,10 +59,8 @@ class NeuRD:
         self._mu = dict(self._pi)
         self._own = {key: list(y) for key, y in self._y.items()}
         """Anchor of each option: −η·log(π/π_ref)."""
-        self._mean = {key: list(y) for key, y in self._y.items()}
-        """Baseline of each option."""
-        self._weight = {key: list(y) for key, y in self._y.items()}
-        """Discounted number of returns in it."""
+        self._memory: dict[str, Memory] = {key: {} for key in self._y}
+        """Baselines of the options."""
         self._done = 0
         self.average = AveragePolicy()
         """Weighted with the number of the update."""
@@ -109,26 +108,18 @@ class NeuRD:
 
     def _move(self, key: str, seen: list[tuple[int, float]], step: float) -> None:
         """Move a state's logits by the returns of its visits."""
-        base, mu, pi = self._mean[key], self._mu[key], self._pi[key]
-        q = [own + mean for own, mean in zip(self._own[key], base, strict=True)]
-        for option, gain in seen:
-            q[option] += (gain - base[option]) / mu[option] / len(seen)
+        mu, pi, own, options = self._mu[key], self._pi[key], self._own[key], self._tree.options[key]
+        base = means(self._memory[key], options)
+        visits = [corrected(own, base, option, gain, mu[option]) for option, gain in seen]
+        q = [sum(each) / len(seen) for each in zip(*visits, strict=True)]
         value = sum(p * each for p, each in zip(pi, q, strict=True))
         middle = sum(self._y[key]) / len(pi)
         self._y[key] = [
             moved(y - middle, step * (each - value), self._settings.c) for y, each in zip(self._y[key], q, strict=True)
         ]
         self._pi[key] = _softmax(self._y[key])
-        self._remember(key, seen)
-
-    def _remember(self, key: str, seen: list[tuple[int, float]]) -> None:
-        gains: defaultdict[int, list[float]] = defaultdict(list)
-        for option, gain in seen:
-            gains[option].append(gain)
-        mean, weight = self._mean[key], self._weight[key]
-        for option, got in gains.items():
-            weight[option] = weight[option] * self._settings.keep + len(got)
-            mean[option] += sum(gain - mean[option] for gain in got) / weight[option]
+        returns = [(options[option], gain) for option, gain in seen]
+        self._memory[key] = remembered(self._memory[key], returns, self._settings.keep)
 
 
 def moved(y: float, by: float, c: float) -> float:
