@@ -141,10 +141,10 @@ for _earned, _first, _second in ((1, 0.0, 0.0), (3, 0.05 * (1 + E), 0.05 * (-1 +
     _call, _fold = -E + (-_earned + E - _second) / 0.77, 0.2 * log(3)
     NEURD.append((0.5 * (_bet - _pass), 0.5 * (_pass - _bet)))
     NEURD.append((0.2 * (_call - _fold), 0.8 * (_fold - _call)))
-# With the mean over the same question as baseline, what is left of G is ∓1 for A and ±1 for B.
+# With a baseline of each option nothing is remembered yet, so both episodes meet 0.
 NEURD_FIT = []
-for _left in (-1, 1):
-    _bet, _call = -E + _left / 0.5, -E - _left / 0.77
+for _earned in (1, 3):
+    _bet, _call = -E + (_earned + E) / 0.5, -E + (-_earned + E) / 0.77
     NEURD_FIT.append((0.5 * (_bet - _pass), 0.5 * (_pass - _bet)))
     NEURD_FIT.append((0.2 * (_call - _fold), 0.8 * (_fold - _call)))
 
