@@ -34,13 +34,14 @@ from training.extras import Extras
 from training.league import LeagueState
 from training.learner import Learner
 from training.matchup import games
+from training.measures import measures
 from training.opponents import Matchup, matchups
 from training.plan import Plan, TrainingError, check, kept
 from training.policy import Base, Policy, rewind, saved_in
 from training.readout import explored, read_options
 from training.returns import Q
 from training.reward import Anchored
-from training.rollout import play, seats, stored
+from training.rollout import play, run_name, seats, stored
 from training.schedule import at
 from training.slots import Group, Stored
 from training.standings import Game
@@ -96,6 +97,7 @@ class Trainer:
         self._base = Base(model or "embedded")
         self._masks: Masks = self._engine.mask
         self._policies_folder = folder.resolve() / "policies"
+        self._rollouts = folder / "rollouts"
         self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe))
         self._evaluator = Evaluator(self._scenario, recipe.rollout.temperature)
         self._state = _State(evaluation=self._evaluator.state())
@@ -145,6 +147,7 @@ class Trainer:
             update=state.update + 1, credit=found.state, league=league, evaluation=self._evaluator.state()
         )
         self._measure(numbers)
+        self._project.measure(self.folder.name, measures(self._scenario, self._rollouts, self._state.update))
         self._keep()
         return numbers
 
@@ -168,9 +171,9 @@ class Trainer:
                 recipe,
                 matchup,
                 seed=luck.seed("matchup", number),
-                folder=self.folder / "rollouts",
+                folder=self._rollouts,
                 policies=self._policies_folder,
-                run=f"update-{state.update + 1:06d}-{number}",
+                run=run_name(state.update + 1, number),
                 engines=self._speaking(matchup),
             )
             finished += games(number, matchup, rows, entry_of)
@@ -319,7 +322,7 @@ class Trainer:
 
     def _abandon(self, done: int) -> None:
         """Put the episodes of an unfinished update out of the way."""
-        for path in sorted((self.folder / "rollouts").glob(f"update-{done + 1:06d}-*.db")):
+        for path in sorted(self._rollouts.glob(f"{run_name(done + 1)}.db")):
             number = 1
             while (there := path.with_name(f"abandoned-{number}-{path.name}")).exists():
                 number += 1

@@ -28,6 +28,11 @@ def seats(scenario: Scenario) -> dict[str, str]:
     return {name: one.policy for name, one in scenario.models.items() if one.policy and "@" not in one.policy}
 
 
+def run_name(update: int, matchup: int | str = "*") -> str:
+    """Name of the run of an update's matchup, updates counted from 1; by default a pattern for all of them."""
+    return f"update-{update:06d}-{matchup}"
+
+
 def overrides(recipe: Recipe, matchup: Matchup, seed: int, policies: Path) -> list[str]:
     """What a matchup sets in the scenario; `policies` holds the folder of each version.
 
