@@ -1,17 +1,19 @@
 """The language-model agent: persona, secrets and memory in, one legal answer out.
 
 A decision is at most three calls: a summary where memory outgrew its budget, the answer, and one rethink with the
-reason where that was not legal. After that the turn's default is taken; every step is told in the action.
+reason where that was not legal. After that the turn's default is taken; every step is told in the action. What it knows
+of episodes before is where its memory begins.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from agents.memory import START, Entry, Memory, clip
-from agents.prompt import identity_text, note, prompt, summary_messages, system_text
+from agents.prompt import identity_text, note, prompt, reflection_messages, summary_messages, system_text
 from sim.answers import parse
 from sim.streams import Streams
 from sim.types import JSON, Action, Completion, Format, How, Member, Message, Mind, Request, Text, Turn
@@ -25,14 +27,25 @@ class LLMAgent:
     """A mind that asks a model. Its state is a `Memory`.
 
     Settings: `instructions`, words that end the system message; `memory_tokens`, the budget of its memory (a third of
-    the context where not given; 0: it remembers nothing).
+    the context where not given; 0: it remembers nothing); `writer`, the entry of `models` that writes its memory (its
+    own where not given); `reflect`, whether it begins with a call of its own about the episodes before this one.
     """
 
-    def __init__(self, member: Member, *, instructions: str = "", memory_tokens: int | None = None) -> None:
+    def __init__(
+        self,
+        member: Member,
+        *,
+        instructions: str = "",
+        memory_tokens: int | None = None,
+        writer: str = "",
+        reflect: bool = False,
+    ) -> None:
         self.member = member
         self.instructions = instructions
         self.memory_tokens = member.context // 3 if memory_tokens is None else memory_tokens
-        self.state: object = Memory()
+        self.writer, self.reflect = writer or member.model, reflect
+        self._start = Memory(summary=clip(member.past, int(self.memory_tokens / 2 * START)))
+        self.state: object = self._start
         self._identity = identity_text(member)
 
     def act(self, turn: Turn, streams: Streams) -> Mind:
@@ -41,6 +54,7 @@ class LLMAgent:
         assert isinstance(memory, Memory)
         context, budget = self.member.context, self.memory_tokens
         system = system_text(turn.rules, self._identity, self.instructions, context)
+        memory, blank = yield from self._reflected(system, memory)
         memory, forgot = yield from self._condensed(system, memory)
 
         asked = prompt(system, turn, memory, context, budget)
@@ -61,7 +75,7 @@ class LLMAgent:
         return Action(
             answer=answer,
             how=how,
-            reason="; ".join(part for part in (reason[:_LONGEST_REASON], forgot) if part),
+            reason="; ".join(part for part in (reason[:_LONGEST_REASON], blank, forgot) if part),
             state=self._remembering(memory, turn, answer),
             recalls=asked.memory.facts,
         )
@@ -70,11 +84,26 @@ class LLMAgent:
         self, messages: tuple[Message, ...], format: Format, purpose: str, max_tokens: int, memory: Memory
     ) -> Asked:
         """One call; also the memory, its estimate corrected by what the call took."""
-        request = Request(
-            messages=messages, format=format, purpose=purpose, model=self.member.model, max_tokens=max_tokens
-        )
+        model = self.writer if purpose in ("memory", "reflect") else self.member.model
+        request = Request(messages=messages, format=format, purpose=purpose, model=model, max_tokens=max_tokens)
         (completion,) = yield (request,)
         return completion, memory.corrected(messages, completion)
+
+    def _reflected(
+        self, system: str, memory: Memory
+    ) -> Generator[Sequence[Request], Sequence[Completion], tuple[Memory, str]]:
+        """The memory with what the agent makes of earlier episodes, once, at its first decision; what went wrong."""
+        if not self.reflect or not self._start.summary or memory != self._start:
+            return memory, ""
+        tokens = self.memory_tokens // 4
+        wanted = Text(max_chars=max(1, int(tokens * START)))
+        messages = reflection_messages(system, memory, wanted, self.member.context - tokens)
+        completion, memory = yield from self._ask(messages, wanted, "reflect", tokens, memory)
+        said = completion.text or ""
+        thought, reason = parse(Text(max_chars=len(said)), said)
+        if thought is None or _failed(completion):
+            return memory, f"no reflection ({completion.error or reason})"
+        return replace(memory, summary=f"{memory.summary}\nYour conclusion: {clip(thought, wanted.max_chars)}"), ""
 
     def _condensed(
         self, system: str, memory: Memory

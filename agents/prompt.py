@@ -21,6 +21,11 @@ _SUMMARISE = (
     "told to whom."
 )
 
+_REFLECT = (
+    "This is how it went before, and now it starts anew. Say what went wrong or right, why, and what you will do "
+    "differently this time."
+)
+
 
 def identity_text(member: Member) -> str:
     """Who the agent is and what it may not tell everybody. Raises ValueError where its persona is wrong."""
@@ -80,8 +85,15 @@ def summary_messages(
     system: str, memory: Memory, old: Sequence[Entry], wanted: Text, context: int
 ) -> tuple[Message, ...]:
     """Ask for a new summary of the former one and the old entries, within `context` tokens."""
-    how = f"{_SUMMARISE} {describe(wanted)}"
+    return _about(system, replace(memory, entries=tuple(old)), f"{_SUMMARISE} {describe(wanted)}", context)
+
+
+def reflection_messages(system: str, memory: Memory, wanted: Text, context: int) -> tuple[Message, ...]:
+    """Ask what the agent makes of its memory of earlier episodes, within `context` tokens."""
+    return _about(system, memory, f"{_REFLECT} {describe(wanted)}", context)
+
+
+def _about(system: str, memory: Memory, how: str, context: int) -> tuple[Message, ...]:
     left = context - memory.tokens(system) - memory.tokens(how) - 2 * PER_MESSAGE
-    remembered = clip(replace(memory, entries=tuple(old)).text, memory.room(left))
-    user = f"What you remember:\n{remembered}\n\n{how}"
+    user = f"What you remember:\n{clip(memory.text, memory.room(left))}\n\n{how}"
     return Message(role="system", text=system), Message(role="user", text=user)

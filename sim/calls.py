@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from hashlib import blake2b
+from math import inf
 from queue import SimpleQueue
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -59,8 +60,9 @@ class Recorded:
     request_text: Callable[[CallKey], str]
     """The recorded request in words, to show beside one that differs."""
     source: Source = "record"
-    strict_before: float = float("inf")
-    """A request of an earlier tick must equal the recorded one; a later one that differs goes to the engine."""
+    strict_before: Callable[[int], float] = lambda _table: inf
+    """By table: a request of an earlier tick must equal the recorded one; a later one that differs goes to the engine.
+    """
     complete: bool = False
     """Nothing but the record answers: a call that it lacks is never answered (verify)."""
 
@@ -203,7 +205,7 @@ class Calls:
                 done: Future[Completion] = Future()
                 done.set_result(there[1])
                 return record.source, done
-            if request.key.tick < record.strict_before:
+            if request.key.tick < record.strict_before(request.key.table):
                 raise Divergence(_differ(request, record.request_text(request.key)))
             break
         source: Source = "repeat" if self._replaying(request.key.table) else "engine"

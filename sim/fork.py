@@ -1,4 +1,4 @@
-"""Fork: a new run that is another one up to a tick, and live after it."""
+"""Fork: a new run that is another one up to a tick, and live after it; or branches of its tables, each from a tick."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from sim.lineage import Lineage
 from sim.record.reader import Run
-from sim.runs import cast_rows, stored
+from sim.runs import cast_rows, policies_of, stored
 from sim.scenarios.cast import Frozen, freeze, thaw
-from sim.scenarios.plan import plan
+from sim.scenarios.plan import Branch, plan
 from sim.scenarios.scenario import loads
 from sim.scenarios.scenario_schema import Scenario
 from sim.scenarios.yaml_text import read_yaml, write_yaml
@@ -40,16 +40,45 @@ def fork(
             message = f"{manifest.id} was forked at tick {before[-1]}; to change models before that, fork its parent"
             raise parent.error(("models",), message)
         scenario = _edited(parent, tick, sets, edits)
-        planned = plan(scenario, _kept(freeze(scenario), thaw(cast_rows(run), parent)))
+        planned = plan(scenario, _kept(freeze(scenario), thaw(cast_rows(run), parent)), manifest.branches)
+        policies = policies_of(run)
         if planned.until is not None and tick > planned.until:
             raise parent.error(("fork", "at"), f"tick {tick} is after the end of the run at tick {planned.until}")
     return stored(
         folder,
         f"{manifest.id}-at{tick}" + (f"-r{replicate}" if replicate else ""),
         planned,
+        policies,
         parent=str(path.resolve()),
         fork_tick=tick,
         replicate=replicate,
+        branches=manifest.branches,
+        source=manifest.source,
+    )
+
+
+def branch(path: Path, folder: Path, branches: Sequence[Branch], run_id: str = "") -> Path:
+    """A new run file, not started, with one table for each of the branches; the old run is only read.
+
+    A branch is its table up to its tick, what is seen at that tick included. From then on the minds have luck of their
+    own; the world keeps its luck, as in a group. Raises ScenarioError, and ValueError for tables that there are not.
+    """
+    with Run(path) as run:
+        manifest = run.manifest()
+        if wrong := [one.table for one in branches if not 0 <= one.table < run.tables]:
+            raise ValueError(f"{manifest.id} has {run.tables} tables, no table {wrong[0]}")
+        if manifest.branches or manifest.fork_tick is not None:
+            raise ValueError(f"{manifest.id} is a fork; branches are made of the run that it comes from")
+        parent = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
+        scenario = loads(manifest.scenario, manifest.base, file="branch", overrides=[f"tables={len(branches)}"])
+        stored_cast = thaw(cast_rows(run), parent)
+    cast = [[replace(one, table=table) for one in stored_cast[taken.table]] for table, taken in enumerate(branches)]
+    return stored(
+        folder,
+        run_id or f"{manifest.id}-branches",
+        plan(scenario, cast, branches),
+        parent=str(path.resolve()),
+        branches=[list(one) for one in branches],
         source=manifest.source,
     )
 

@@ -152,8 +152,9 @@ class Table:
     `Unaskable` and has started none.
     `pump()` lets the host deliver what has arrived; it is called between wakes. `branches` are the forks that the
     run went through: tick and replicate number, oldest first.
-    `mind_path` sets the minds' luck apart from that of another table whose world has the same. With `states`, every
-    decision carries a hash of the world's whole state.
+    `mind_path` sets the minds' luck apart from that of another table whose world has the same; `branch` does so from a
+    tick on: what is seen then is still the same, what is made of it is not. With `states`, every decision carries a
+    hash of the world's whole state.
     """
 
     def __init__(
@@ -170,6 +171,7 @@ class Table:
         interventions: Sequence[tuple[int, Change, Player | None]] = (),
         branches: Sequence[tuple[int, int]] = (),
         mind_path: tuple[Key, ...] = (),
+        branch: tuple[int, int] | None = None,
         states: bool = False,
     ) -> None:
         self.world = world
@@ -187,6 +189,7 @@ class Table:
         self.counts: Counter[str] = Counter()
         """Decisions by how, stale ones, faults by kind."""
         self._mind_path = mind_path
+        self._branch = branch
         self._states = states
         self._state: bytes | None = None
         """Hash of the world's state in the event that is on."""
@@ -275,6 +278,10 @@ class Table:
         self._count_round(now, slot)
         while self._branches and now >= self._branches[0][0]:
             self._streams.replicate(self._branches.pop(0)[1])
+            self.minds = self._minds()
+        if self._branch and now >= self._branch[0]:
+            self._mind_path = (*self._mind_path, "branch", self._branch[1])
+            self._branch = None
             self.minds = self._minds()
         for change, player in slot.changes:
             self._change(now, slot, change, player)

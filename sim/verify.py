@@ -34,7 +34,7 @@ def verify(path: Path) -> Verified:
     with Run(path) as run:
         manifest = run.manifest()
         scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
-        planned = plan(scenario, thaw(cast_rows(run), scenario))
+        planned = plan(scenario, thaw(cast_rows(run), scenario), manifest.branches)
         finished = manifest.status == "finished"
         events, hashes = 0, []
         with Lineage(manifest) as lineage:

@@ -13,9 +13,10 @@ from typing import Any
 
 from sim.calls import Voice
 from sim.log import dumps
+from sim.policies import adapters
 from sim.scenarios.resolve import resolve
 from sim.scenarios.scenario_schema import ModelSettings
-from sim.types import Completion, Engine, EngineFailure, Logprobs, Request, Tokens
+from sim.types import JSON, Completion, Engine, EngineFailure, Logprobs, Request, Tokens
 
 
 class LateEngine:
@@ -66,12 +67,19 @@ class LateEngine:
 
 class Pool:
     """The engines of one run. Entries with equal engine, model and settings share one; `given` ones, by the name of
-    the entry, are somebody else's and stay open."""
+    the entry, are somebody else's and stay open. `offered`: settings for engines that take them, unless the scenario
+    gives its own."""
 
-    def __init__(self, base: Path, given: Mapping[str, Engine] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        base: Path,
+        given: Mapping[str, Engine] = MappingProxyType({}),
+        offered: Mapping[str, JSON] = MappingProxyType({}),
+    ) -> None:
         self.engines: dict[str, LateEngine] = {}
         self._base = base
         self._given = given
+        self._offered = offered
 
     def voices(self, models: Mapping[str, ModelSettings]) -> dict[str, Voice]:
         """What each entry speaks with."""
@@ -95,9 +103,12 @@ class Pool:
 
     def _built(self, settings: ModelSettings) -> Engine:
         make: Any = resolve(settings.engine_path, self._base)
-        takes = inspect.signature(make).parameters
-        offered = {"model": settings.model, "max_model_len": settings.context}
-        engine: Engine = make(**{k: v for k, v in offered.items() if k in takes} | settings.settings)
+        taken = inspect.signature(make).parameters
+        offered = {"model": settings.model, "max_model_len": settings.context, **self._offered}
+        own = dict(settings.settings)
+        if places := adapters(settings, self._base):
+            own["adapters"] = {label: str(folder) for label, folder in places.items()}
+        engine: Engine = make(**{k: v for k, v in offered.items() if k in taken} | own)
         return engine
 
     def close(self) -> None:

@@ -16,9 +16,19 @@ from msgspec.structs import replace
 
 from sim.streams import Streams
 from sim.types import AgentId, Choice, Completion, Engine, Logprobs, Request, Tokens
+from training.matchup import last_versions
 from training.schedule import Schedule, Weight, at
+from training.slots import Actors, Mix
 
 T = TypeVar("T")
+
+
+def speaker(engine: Engine, actors: Actors, label: str, update: int) -> Engine:
+    """What a learner's newest version speaks with after so many updates: a mix of versions, exploration."""
+    if isinstance(actors, Mix):
+        engine = Mixing(engine, last_versions(label, actors.last))
+    epsilon = at(actors.explore, update)
+    return Exploring(engine, epsilon) if epsilon else engine
 
 
 class _Between:
@@ -66,7 +76,8 @@ class Exploring(_Between):
             if not _known(request, said):
                 _give(out, self._mixed(request, said))
                 return
-            scored = self._engine.score([request], [said.ids])
+            asked = replace(request, policy=said.policy or request.policy)  # whoever answered, where versions mix
+            scored = self._engine.score([asked], [said.ids])
             _pass(scored, out, lambda found, end: _give(end, self._mixed(request, replace(said, logprobs=found[0]))))
 
         only = replace(request, format=Choice(options=(option,)))

@@ -37,12 +37,25 @@ def write(folder: Path, update: int, tensors: Mapping[str, Any], notes: JSON) ->
 
 def read(folder: Path) -> tuple[int, dict[str, Any], Any] | None:
     """Updates done, tensors and notes of the newest checkpoint; None where there is none."""
+    found = read_notes(folder)
+    if found is None:
+        return None
+    update, notes = found
+    return update, torch.load(folder / f"checkpoint-{update:06d}" / "tensors.pt", weights_only=True), notes
+
+
+def read_notes(folder: Path) -> tuple[int, Any] | None:
+    """Updates done and notes of the newest checkpoint; None where there is none."""
     found = _all(folder)
     if not found:
         return None
-    place = folder / f"checkpoint-{found[-1]:06d}"
-    tensors = torch.load(place / "tensors.pt", weights_only=True)
-    return found[-1], tensors, orjson.loads((place / "notes.json").read_bytes())
+    return found[-1], orjson.loads((folder / f"checkpoint-{found[-1]:06d}" / "notes.json").read_bytes())
+
+
+def notes(folder: Path) -> Any:
+    """What `read` gives as notes, without the tensors; None where there is no checkpoint."""
+    found = _all(folder)
+    return orjson.loads((folder / f"checkpoint-{found[-1]:06d}" / "notes.json").read_bytes()) if found else None
 
 
 def _all(folder: Path) -> list[int]:

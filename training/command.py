@@ -6,6 +6,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +14,22 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from agents.engines.weights import WeightsError
+from sim.commands.terminal import plain, say
+from sim.scenarios.scenario import load as load_scenario
+from sim.scenarios.yaml_text import write_yaml
+from sim.types import JSON
+from training import checkpoint, ladder, roster
+from training.league import LeagueState
 from training.loop import Done, Trainer
 from training.plan import Plan, TrainingError
 from training.recipe import load as load_recipe
-from training.rollout import RolloutError
+from training.recipe import loads as read_recipe
+from training.rollout import RolloutError, seats
+from training.starting import read_start
+from training.structures import start
 from training.sync import DeliveryError
+from training.tensorboard import Board
 
 SHOWN = (
     "return",
@@ -29,11 +41,15 @@ SHOWN = (
     "legal_rate",
     "nash_conv",
     "average_nash_conv",
+    "strategy_nash_conv",
+    "best_strategy_nash_conv",
 )
 """Numbers on the live line, those that there are."""
+BEST = 8
+"""Players of a league whose games are shown, unless all are asked for."""
 PROBE = 16
 """Episodes that a dry run plays."""
-FAILURES = (TrainingError, RolloutError, DeliveryError)
+FAILURES = (TrainingError, RolloutError, DeliveryError, WeightsError)
 """What goes wrong by the user's doing, one line each."""
 
 
@@ -45,42 +61,94 @@ def planned(
     seed: int,
     folder: Path,
     stored: Sequence[Path] = (),
+    start: Sequence[str] = (),
 ) -> Plan:
-    """The training of a folder, or a new one; `changes` are of the recipe, `sets` of the scenario."""
-    if scenario is None:
-        if not (folder / "train.yaml").is_file():
-            raise TrainingError("a new training needs --scenario, a scenario in which an entry of models: has a policy")
-        return Plan.read(folder)
-    return Plan(recipe=load_recipe(recipe, changes), scenario=scenario, sets=tuple(sets), seed=seed, runs=tuple(stored))
+    """The training of a folder, or a new one; `changes` are of the recipe, `sets` of the scenario.
+
+    A training that has begun takes changes of how it is watched, and no others. Raises TrainingError.
+    """
+    if scenario is not None:
+        made = load_recipe(recipe, changes)
+        runs, weights = tuple(stored), read_start(start)
+        return Plan(recipe=made, scenario=scenario, sets=tuple(sets), seed=seed, runs=runs, start=weights)
+    if not (folder / "train.yaml").is_file():
+        raise TrainingError("a new training needs --scenario, a scenario in which an entry of models: has a policy")
+    begun = Plan.read(folder)
+    given = {"a recipe": recipe, "--set": sets, "--from": stored, "--policy": start, "--seed": seed}
+    if other := [name for name, value in given.items() if value]:
+        raise TrainingError(f"{folder} holds a training already, which {other[0]} would change; choose another --out")
+    recipe_text = write_yaml(begun.recipe.resolved())
+    plan = replace(begun, recipe=read_recipe(recipe_text, str(folder / "train.yaml"), changes))
+    if not plan.continues(begun):
+        raise TrainingError(f"{folder} holds a training already; of its recipe only monitor.… may change")
+    return plan
 
 
-def train(plan: Plan, folder: Path, updates: int | None, quiet: bool) -> None:
-    """Train to the end, showing how it goes; interrupted, what is done stays."""
+def train(
+    plan: Plan,
+    folder: Path,
+    updates: int | None,
+    quiet: bool,
+    *,
+    go_on: bool = False,
+    board: Path | None = None,
+) -> str:
+    """Train to the end, showing how it goes; interrupted, what is done stays.
+
+    Returns why it stopped before; empty: it did not. `go_on`: whatever has stopped it before. `board`: where
+    TensorBoard finds its numbers.
+    """
     console = Console(stderr=True)
-    plan.write(folder)
-    with Progress(
-        TextColumn("[bold]{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[numbers]}"),
-        console=console,
-        disable=quiet,
-        transient=True,
-    ) as progress:
+    scalars = Board(board) if board else None
+    with (
+        scalars or nullcontext(),
+        Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[numbers]}"),
+            console=console,
+            disable=quiet,
+            transient=True,
+        ) as progress,
+    ):
         bar = progress.add_task(folder.name, total=updates or plan.recipe.updates, numbers="loading the models")
         with Trainer(folder, plan) as trainer:
             progress.update(bar, completed=trainer.done, numbers="")
+            if go_on:
+                trainer.go_on()
 
             def report(done: Done) -> None:
                 progress.update(bar, completed=done.update, numbers=line(done.numbers))
+                if scalars:
+                    scalars.add(done)
 
             trainer.run(report, updates)
-            last = trainer.done
-    Console().print(
-        f"{folder.name}: {last} updates done; numbers in {folder / 'project.db'}, policies in {folder / 'policies'}"
-    )
+            last, reason = trainer.done, trainer.stopped
+    say(f"{folder.name}: {last} updates done; numbers in {folder / 'project.db'}, policies in {folder / 'policies'}")
+    if reason:
+        say(plain(f"{folder.name} was stopped after update {last}: {reason}", "yellow"))
+        say(f"Go on all the same: agora train --out {folder} --go-on")
+        say(f"Or with other bounds: agora train --out {folder} --recipe-set 'monitor.stop=[…]'")
+    return reason
+
+
+def standings(folder: Path, everything: bool) -> tuple[dict[str, JSON], list[Table | str]]:
+    """The league of a training's folder, as a JSON value and for people. Raises TrainingError where it has none."""
+    plan, found = Plan.read(folder), checkpoint.notes(folder)
+    if found is None:
+        raise TrainingError(f"{folder} has no checkpoint yet; go on with it: agora train --out {folder}")
+    if not roster.meets(plan.recipe.actors):
+        raise TrainingError(
+            f"{folder}: the actors {plan.recipe.actors.kind} have no league; expected pool, league, psro or nfsp"
+        )
+    league = LeagueState.from_json(found["league"])
+    entries = seats(load_scenario(plan.scenario, plan.sets))
+    mixtures = roster.strategy(plan.recipe.actors, league, entries)
+    most = len(ladder.players(league)) if everything else BEST
+    return ladder.summary(league, mixtures), list(ladder.tables(league, mixtures, most))
 
 
 def line(numbers: Mapping[str, float]) -> str:
@@ -92,7 +160,7 @@ def cost(plan: Plan) -> Table:
     """What one update takes, measured on a small one in a folder that is thrown away."""
     recipe = plan.recipe
     episodes = recipe.rollout.episodes
-    few = min(PROBE, episodes)
+    few = min(max(PROBE, start(recipe.structure).episodes), episodes)
     small = recipe.model_copy(update={"rollout": recipe.rollout.model_copy(update={"episodes": few})})
     with tempfile.TemporaryDirectory() as folder, Trainer(Path(folder) / "dry", replace(plan, recipe=small)) as trainer:
         began = time.monotonic()

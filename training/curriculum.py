@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias
 
+import orjson
 from pydantic import AfterValidator, Field, model_validator
 
 from sim.scenarios.strict import Many, Strict
@@ -13,19 +14,21 @@ from training.slots import Count, Share
 
 
 class Horizon(Strict):
-    """Most turns of an episode, by stages (ScalingInter-RL)."""
+    """Most decisions of an episode, everybody's together, by stages (ScalingInter-RL)."""
 
     kind: Literal["horizon"]
     stages: Annotated[Many[Point], AfterValidator(rising)] = Field(min_length=1)
-    """`[updates done, turns]`; a stage lasts to the next."""
+    """`[updates done, decisions]`; a stage lasts to the next."""
 
 
 class Pools(Strict):
     """Task pools from easy to hard; the next one opens when success is high, the one before when it is low."""
 
     kind: Literal["pools"]
-    pools: Many[str] = Field(min_length=2)
-    """Their names, which the rollout knows."""
+    pools: Many[Many[str]] = Field(min_length=2)
+    """Settings of the scenario by which a pool differs: `[[world.size=3], [world.size=5]]`."""
+    success: float = 0.0
+    """Return of a learner's seat above which an episode is a success."""
     up: Share = 0.8
     """Success at or above which tasks get harder."""
     down: Share = 0.2
@@ -51,18 +54,30 @@ Curriculum: TypeAlias = Annotated[Horizon | Pools | Phase, Field(discriminator="
 
 
 def horizon(curriculum: Sequence[Curriculum], update: int) -> int | None:
-    """Most turns of an episode after so many updates; None: no limit."""
+    """Most decisions of an episode after so many updates; None: no limit."""
     for one in curriculum:
         if isinstance(one, Horizon):
             return int(Schedule(points=one.stages, shape="step").at(update))
     return None
 
 
-def next_pool(pools: Pools, pool: str, success: float) -> str:
-    """The pool to draw from after `pool`, given the share of successful episodes. Raises ValueError: no such pool."""
-    place = pools.pools.index(pool)
-    place += (success >= pools.up) - (success <= pools.down)
-    return pools.pools[min(max(place, 0), len(pools.pools) - 1)]
+def next_pool(curriculum: Sequence[Curriculum], pool: int, returns: Sequence[float]) -> int:
+    """The number of the pool after this one, given what the learners' seats earned in it."""
+    for one in curriculum:
+        if isinstance(one, Pools) and returns:
+            success = sum(each > one.success for each in returns) / len(returns)
+            place = pool + (success >= one.up) - (success <= one.down)
+            return min(max(place, 0), len(one.pools) - 1)
+    return pool
+
+
+def settings(curriculum: Sequence[Curriculum], update: int, pool: int, stops: Sequence[str] = ()) -> list[str]:
+    """What the curriculum sets in the scenario after so many updates; `stops` are the rules that end it anyway."""
+    found = [text for one in curriculum if isinstance(one, Pools) for text in one.pools[pool]]
+    most = horizon(curriculum, update)
+    if most is not None:
+        found.append(f"stop.after={orjson.dumps([*stops, f'{most} decisions']).decode()}")
+    return found
 
 
 def learning(curriculum: Sequence[Curriculum], update: int) -> tuple[str, ...] | None:

@@ -10,8 +10,8 @@ import msgspec
 from sim.scenarios.scenario_schema import Scenario
 from sim.types import JSON, Request
 from training.constraint import Masks
-from training.evaluate import AveragePolicy, nash_conv
-from training.extensive import TreeError
+from training.evaluate import AveragePolicy, nash_conv, uniform
+from training.extensive import Tree, TreeError
 from training.tabulate import Questions, TabulateError, from_engine, questions, tabulate
 
 
@@ -27,17 +27,27 @@ class Evaluator:
         self._questions: Questions | None = None
         self.why = ""
         self._average = AveragePolicy()
+        self._read: dict[tuple[str, str], Mapping[str, Mapping[str, float]]] = {}
         try:
             self._questions = questions(scenario)
         except (TreeError, TabulateError) as error:
             self.why = str(error)
 
+    @property
+    def tree(self) -> Tree | None:
+        """The game; None where it cannot be tabulated."""
+        return self._questions.tree if self._questions else None
+
     def table(self, engine: Any, masks: Masks, speakers: Mapping[str, str]) -> dict[str, dict[str, float]]:
-        """Probabilities of all options by information state; `speakers`: the label that plays with each entry."""
+        """Probabilities of all options by information state; `speakers`: the label that plays with each entry.
+
+        States of seats that others play are left out.
+        """
         assert self._questions is not None
         asked: dict[str, dict[str, Request]] = {}
         for key, request in self._questions.asked.items():
-            asked.setdefault(speakers[request.model], {})[key] = request
+            if request.model in speakers:
+                asked.setdefault(speakers[request.model], {})[key] = request
         found: dict[str, dict[str, float]] = {}
         for label, requests in asked.items():
             found |= tabulate(requests, from_engine(engine, masks, self._temperature, label))
@@ -53,6 +63,31 @@ class Evaluator:
             return {}
         self._average = self._average.add(tree, table, weight=float(update))
         return {"nash_conv": nash_conv(tree, table), "average_nash_conv": nash_conv(tree, self._average.table(tree))}
+
+    def mixed(self, engine: Any, masks: Masks, mixtures: Mapping[str, Mapping[str, float]]) -> float | None:
+        """NashConv where a version is drawn for each game, by entry and label; None where it cannot be told.
+
+        Versions never change, so each is read once.
+        """
+        if self._questions is None:
+            return None
+        tree = self._questions.tree
+        found: dict[str, Mapping[str, float]] = {}
+        for entry, shares in mixtures.items():
+            mean = AveragePolicy()
+            for label, share in shares.items():
+                mean = mean.add(tree, {**uniform(tree), **self._seat(engine, masks, entry, label)}, share)
+            table = mean.table(tree)
+            found |= {key: table[key] for key, request in self._questions.asked.items() if request.model == entry}
+        return nash_conv(tree, found) if found.keys() == tree.options.keys() else None
+
+    def _seat(self, engine: Any, masks: Masks, entry: str, label: str) -> Mapping[str, Mapping[str, float]]:
+        """What a version does in the seats of an entry."""
+        assert self._questions is not None
+        if (entry, label) not in self._read:
+            asked = {key: request for key, request in self._questions.asked.items() if request.model == entry}
+            self._read[entry, label] = tabulate(asked, from_engine(engine, masks, self._temperature, label))
+        return self._read[entry, label]
 
     def state(self) -> JSON:
         """For a checkpoint."""

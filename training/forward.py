@@ -17,8 +17,10 @@ from torch import Tensor
 from agents.engines.choices import ChoiceMask
 from sim.types import Tokens
 from training.packing import Batch, Queries, pack
-from training.rows import question
+from training.rows import Sample, question
 
+_BANNED = -1e30
+"""Logit of a token that cannot be sampled: its probability is exactly 0, and so is its part in an entropy."""
 _CHANGED = ("final_logit_softcapping", "logits_scaling", "logit_scale")
 """Settings of a model that change its logits after the head."""
 
@@ -41,13 +43,8 @@ def predict(model: Any, batch: Batch, *, entropy: bool = False) -> Prediction:
     `model` is a causal language model of transformers with SDPA attention, or a LoRA of peft on one. Raises ValueError
     for a model whose numbers would be wrong.
     """
-    causal = model.get_base_model() if hasattr(model, "get_base_model") else model
-    _refuse(causal.config)
-    hidden_blh = causal.base_model(
-        input_ids=batch.ids_bl, attention_mask=batch.mask(), position_ids=batch.position_bl, use_cache=False
-    ).last_hidden_state
-    hidden_th = hidden_blh.flatten(0, 1)
-    head = causal.get_output_embeddings()
+    hidden_th = hidden(model, batch).flatten(0, 1)
+    head = causal(model).get_output_embeddings()
     # A number of the model's times 0: micro-batches in which nothing was chosen can be differentiated like any other.
     logprobs_n = 0.0 * hidden_th[0, 0].float().expand(batch.streams.tokens)
     entropy_n = torch.zeros_like(logprobs_n)
@@ -60,6 +57,22 @@ def predict(model: Any, batch: Batch, *, entropy: bool = False) -> Prediction:
     return Prediction(logprobs_n=logprobs_n, entropy_n=entropy_n, hidden_nh=hidden_nh)
 
 
+def hidden(model: Any, batch: Batch) -> Tensor:
+    """The decoder's last hidden states [b, l, h]. Raises ValueError for a model whose numbers would be wrong."""
+    decoder = causal(model).base_model
+    _refuse(decoder.config)
+    fed = {"input_ids": batch.ids_bl} if batch.below_blh is None else {"inputs_embeds": batch.below_blh}
+    states: Tensor = decoder(
+        **fed, attention_mask=batch.mask(), position_ids=batch.position_bl, use_cache=False
+    ).last_hidden_state
+    return states
+
+
+def causal(model: Any) -> Any:
+    """The causal language model itself, where `model` is a LoRA of peft on it."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
 def option_logprobs(
     model: Any, questions: Sequence[tuple[Tokens, ChoiceMask]], temperature: float = 1.0, budget: int = 8192
 ) -> list[tuple[float, ...]]:
@@ -69,16 +82,26 @@ def option_logprobs(
         for number, (prompt, choices) in enumerate(questions)
         for option in question(prompt, choices, temperature, str(number))
     ]
-    found = [0.0] * len(options)
+    each = iter(_scored(model, options, budget))
+    return [tuple(next(each) for _ in choices.sequences) for _, choices in questions]
+
+
+def sequence_logprobs(model: Any, pairs: Sequence[tuple[Tokens, Tokens]], budget: int = 8192) -> list[float]:
+    """log P of each answer after its prompt, given as `(prompt, ids)`: the model's own, over its whole vocabulary."""
+    return _scored(model, [Sample(prompt=prompt, ids=ids) for prompt, ids in pairs], budget)
+
+
+def _scored(model: Any, samples: Sequence[Sample], budget: int) -> list[float]:
+    """Sum of the log-probabilities of each sample's tokens."""
+    found = [0.0] * len(samples)
     with torch.no_grad():
-        for batch in pack(options, budget):
+        for batch in pack(samples, budget):
             batch = batch.to(model.device)
             logprobs_n = predict(model, batch).logprobs_n
             logprobs_s = logprobs_n.new_zeros(batch.streams.samples).index_add(0, batch.streams.sample_n, logprobs_n)
             for place, logprob in zip(batch.places, logprobs_s.tolist(), strict=True):
                 found[place] = logprob
-    each = iter(found)
-    return [tuple(next(each) for _ in choices.sequences) for _, choices in questions]
+    return found
 
 
 def ragged_log_softmax(logits_k: Tensor, query_k: Tensor, queries: int) -> Tensor:
@@ -109,8 +132,10 @@ def _score_choices(head: Any, hidden_qh: Tensor, queries: Queries, entropy: bool
 
 
 def _score_open(head: Any, hidden_qh: Tensor, queries: Queries, entropy: bool) -> tuple[Tensor, Tensor]:
-    """Log-probabilities [m] and entropies [q] over the whole vocabulary."""
+    """Log-probabilities [m] and entropies [q] over the whole vocabulary but for what is banned."""
     logits_qv = head(hidden_qh).float() / queries.temperature_q[:, None]
+    if len(queries.ids_k):
+        logits_qv = logits_qv.index_put((queries.query_k, queries.ids_k), logits_qv.new_tensor(_BANNED))
     total_q = logits_qv.logsumexp(-1)
     logprobs_m = logits_qv[queries.query_m, queries.pick_m] - total_q[queries.query_m]
     with torch.set_grad_enabled(entropy and torch.is_grad_enabled()):

@@ -53,12 +53,14 @@ class Learner(Struct, frozen=True, kw_only=True):
 
 
 class Best(Struct, frozen=True, kw_only=True):
-    """The best version of a policy so far."""
+    """The best version of a policy so far, or the best mixture of members."""
 
     label: str
     score: float
     """Higher is better."""
     update: int
+    mixture: Mapping[Role, Mapping[str, float]] = {}
+    """Of a mixture: by entry, the probability of each member."""
 
 
 class LeagueState(Struct, frozen=True, kw_only=True):
@@ -113,11 +115,11 @@ class LeagueState(Struct, frozen=True, kw_only=True):
         """A learner has a new version; main policies need not be told of."""
         return self._changed(policy, label=label)
 
-    def added(self, label: str, policy: str, update: int, *, parent: str = "") -> LeagueState:
+    def added(self, label: str, policy: str, update: int, *, parent: str = "", scores: bool = True) -> LeagueState:
         """A version stands still from now on.
 
-        It inherits μ and twice σ (UnstableBaselines), and what its policy has earned of late, which is the best guess
-        there is of what it would. Raises ValueError where the label is a member's.
+        It inherits μ and twice σ (UnstableBaselines) and, unless `scores` is off, what its policy has earned of late,
+        which is the best guess there is of what it would. Raises ValueError where the label is a member's.
         """
         if self.member(label):
             raise ValueError(f"the league has a member {label!r} already")
@@ -126,10 +128,11 @@ class LeagueState(Struct, frozen=True, kw_only=True):
         member = Member(label=label, policy=policy, kind=kind, parent=parent, added=update)
         source = self.rating(policy) if policy in self.ratings else self.rating(parent)
         payoffs = {player: dict(others) for player, others in self.payoffs.items()}
-        payoffs[label] = dict(self.payoffs.get(policy, {}))
-        for others in payoffs.values():
-            if policy in others:
-                others[label] = others[policy]
+        if scores:
+            payoffs[label] = dict(self.payoffs.get(policy, {}))
+            for others in payoffs.values():
+                if policy in others:
+                    others[label] = others[policy]
         return replace(
             self,
             members=(*self.members, member),
@@ -147,12 +150,15 @@ class LeagueState(Struct, frozen=True, kw_only=True):
         ratings = {player: one for player, one in self.ratings.items() if player != policy}
         return replace(self._changed(policy, label=label, since=update), payoffs=payoffs, ratings=ratings)
 
-    def judged(self, policy: str, label: str, score: float, update: int) -> LeagueState:
-        """A version was evaluated; the best one so far is kept, of equals the first. Higher is better."""
+    def judged(
+        self, policy: str, label: str, score: float, update: int, mixture: Mapping[Role, Mapping[str, float]] = {}
+    ) -> LeagueState:
+        """A version or mixture was evaluated; the best so far is kept, of equals the first. Higher is better."""
         best = self.best.get(policy)
         if best and best.score >= score:
             return self
-        return replace(self, best={**self.best, policy: Best(label=label, score=score, update=update)})
+        found = Best(label=label, score=score, update=update, mixture=mixture)
+        return replace(self, best={**self.best, policy: found})
 
     def _changed(self, policy: str, **fields: Any) -> LeagueState:
         changed = tuple(replace(one, **fields) if one.policy == policy else one for one in self.learners)

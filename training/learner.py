@@ -7,17 +7,17 @@ give the same weights, bit by bit.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
-from training import slots
-from training.constraint import Masks, distribution
+from training import gauss_newton, slots
+from training.constraint import Masks, Texts, distribution
 from training.diagnostics import Diagnostics
 from training.estimate import Estimate
 from training.forward import predict
@@ -39,9 +39,12 @@ from training.rows import (
 )
 from training.schedule import at
 from training.trajectory import Row
+from training.trunk import above, computed, lowest
 
 Weights: TypeAlias = Callable[[], AbstractContextManager[Any]]
 """Entered, the model that computes with some weights, as `Policy.active` is."""
+SOLVED = 1e-4
+"""Half the sum of squares at which Gauss-Newton stops before its last step."""
 BUDGET = 4096
 """Padded tokens of a micro-batch."""
 
@@ -59,10 +62,15 @@ class _Part:
 class Learner:
     """Moves one policy's weights. `reference` and `teacher` are weights that its loss looks at."""
 
-    def __init__(self, policy: Policy, recipe: Recipe, masks: Masks, *, budget: int = BUDGET) -> None:
+    def __init__(
+        self, policy: Policy, recipe: Recipe, masks: Masks, texts: Texts | None = None, *, budget: int = BUDGET
+    ) -> None:
         self.policy, self.recipe = policy, recipe
-        self._masks, self._budget = masks, budget
+        self._masks, self._texts, self._budget = masks, texts, budget
         self.optimiser = _optimiser(recipe.optimiser, policy.parameters())
+        steps = recipe.optimiser.epochs * recipe.optimiser.minibatches
+        with policy.active() as model:
+            self._first = lowest(model, policy.parameters()) if steps > 1 else 0
 
     def learn(
         self,
@@ -87,14 +95,16 @@ class Learner:
             if (samples := self._samples(rows, found, indices))
         ]
         sums: Counter[str] = Counter()
-        seen, last = Diagnostics(), 0.0
+        seen, last, done = Diagnostics(), 0.0, 0
         for _ in range(settings.epochs):
             for part in parts:
                 numbers, diagnostics = self._step(part, update)
                 sums.update(numbers)
                 seen += diagnostics
                 last = numbers["loss"]
-        done = settings.epochs * len(parts)
+                done += 1
+            if settings.kind == "gauss_newton" and last < SOLVED:
+                break
         means = {name: value / done for name, value in sums.items()} if done else {}
         counts = {"last_loss": last, "steps": done, "rows": sum(_rows(part) for part in parts)}
         return {**means, **seen.means(), **counts}
@@ -122,7 +132,7 @@ class Learner:
                 learnt,
                 [found.advantages[indices[k]] for k in spoken],
                 shares_of,
-                lambda row: distribution(row, self._masks),
+                lambda row: distribution(row, self._masks, self._texts),
                 segments=ratio_units(learnt, "segment") if "segment" in units else (),
                 sequences=ratio_units(learnt, "sequence") if "sequence" in units else (),
                 labels=shares_of if any(extra.kind == "ce" for extra in recipe.extra) else (),
@@ -131,38 +141,47 @@ class Learner:
             if isinstance(extra, slots.DPO | slots.BT):
                 chosen = pairs(rows, found.rewards, indices, extra.key, extra.unit, extra.pairs)
                 both = [([rows[i] for i in one.better], [rows[i] for i in one.worse]) for one in chosen]
-                made += pair_samples(both, lambda row: distribution(row, self._masks))
+                made += pair_samples(both, lambda row: distribution(row, self._masks, self._texts))
             if isinstance(extra, slots.CEObs):
                 made += observed_samples(kept)
         return merge(made)
 
     def _part(self, made: Sequence[Sample], steps: int, reference: Weights | None, teacher: Weights | None) -> _Part:
         device = self.policy.parameters()[0].device
-        batches = [batch.to(device) for batch in pack(made, self._budget)]
+        solved = self.recipe.optimiser.kind == "gauss_newton"
+        apart = _decisions(made) if solved else [made]
+        batches = [batch.to(device) for each in apart for batch in pack(each, self._budget)]
         none: list[Tensor | None] = [None] * len(batches)
         recipe = self.recipe
         old = recipe.ratio.denominator == "old" or recipe.correction.kind != "none"
         moved = steps > 1 and (old or isinstance(recipe.trust, slots.NeuRDFit))
         wants_reference = any(isinstance(extra, slots.KLRef | slots.DPO | slots.BT) for extra in recipe.extra)
         wants_teacher = any(isinstance(extra, slots.RefKL) for extra in recipe.extra)
-        return _Part(
-            batches,
-            _scored(self.policy.active, batches) if moved else none,
-            _scored(reference, batches) if reference is not None and wants_reference else none,
-            _scored(teacher, batches) if teacher is not None and wants_teacher else none,
-        )
+        references = _scored(reference, batches) if reference is not None and wants_reference else none
+        teachers = _scored(teacher, batches) if teacher is not None and wants_teacher else none
+        with self.policy.active() as model:
+            batches = computed(model, batches, self._first)
+        return _Part(batches, _scored(self._above, batches) if moved else none, references, teachers)
+
+    @contextmanager
+    def _above(self) -> Iterator[Any]:
+        """The policy's model from its lowest trained layer on."""
+        with self.policy.active() as model, above(model, self._first):
+            yield model
 
     # --- one step -------------------------------------------------------------------------------------
 
     def _step(self, part: _Part, update: int) -> tuple[Mapping[str, float], Diagnostics]:
-        """Gradients of all micro-batches, then one step."""
+        """Gradients of all micro-batches, or what solves them all at once, then one step."""
         recipe, parameters = self.recipe, self.policy.parameters()
         entropy = any(isinstance(extra, slots.Entropy | slots.EntropyBand) for extra in recipe.extra)
         self.optimiser.zero_grad(set_to_none=True)
         lost: list[Tensor] = []
+        jacobians: list[Tensor] = []
+        residuals: list[Tensor] = []
         numbers: Counter[str] = Counter()
         seen = Diagnostics()
-        with self.policy.active() as model:
+        with self._above() as model:
             for batch, old_n, reference_n, teacher_n in zip(
                 part.batches, part.old, part.reference, part.teacher, strict=True
             ):
@@ -185,9 +204,19 @@ class Learner:
                 )
                 if isinstance(recipe.trust, slots.BiasNorm):
                     lost = _added(lost, _gradients(one.lost, parameters))
-                one.total.backward()
+                if recipe.optimiser.kind == "gauss_newton":
+                    assert one.residual_o is not None
+                    free_r = one.residual_o[:-1]  # a batch is one decision: its residuals sum to zero
+                    jacobians.append(gauss_newton.jacobian(free_r, parameters))
+                    residuals.append(free_r.detach())
+                else:
+                    one.total.backward()
                 numbers.update({"loss": one.total.item(), **one.terms})
                 seen += one.diagnostics
+        if jacobians:
+            settings = recipe.optimiser
+            solved = torch.cat(jacobians), torch.cat(residuals)
+            gauss_newton.assign(parameters, gauss_newton.direction(*solved, settings.damping, settings.reach))
         if isinstance(recipe.trust, slots.BiasNorm):
             _divide(parameters, step_divisor(_norm(lost), recipe.trust))
         limit = recipe.optimiser.grad_clip
@@ -199,7 +228,7 @@ class Learner:
 
 def _optimiser(settings: Optimiser, parameters: Sequence[torch.nn.Parameter]) -> torch.optim.Optimizer:
     rate = at(settings.lr, 0)
-    if settings.kind == "sgd":
+    if settings.kind in ("sgd", "gauss_newton"):
         return torch.optim.SGD(parameters, lr=rate, weight_decay=settings.weight_decay)
     return torch.optim.AdamW(parameters, lr=rate, betas=settings.betas, weight_decay=settings.weight_decay, fused=True)
 
@@ -217,6 +246,14 @@ def _scored(weights: Weights, batches: Sequence[Batch]) -> list[Tensor | None]:
     """log-probabilities of all scored tokens under the weights, without a gradient."""
     with weights() as model, torch.no_grad():
         return [predict(model, batch).logprobs_n for batch in batches]
+
+
+def _decisions(made: Sequence[Sample]) -> list[list[Sample]]:
+    """The samples of each decision by themselves."""
+    found: defaultdict[str, list[Sample]] = defaultdict(list)
+    for sample in made:
+        found[sample.bundle].append(sample)
+    return list(found.values())
 
 
 def _rows(part: _Part) -> float:

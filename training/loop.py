@@ -7,11 +7,13 @@ unfinished update from the last checkpoint; the episodes that it had played are 
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from math import fsum, isfinite
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import torch
@@ -21,35 +23,43 @@ from msgspec.structs import replace
 from sim.record.project import Project
 from sim.scenarios.scenario import load
 from sim.streams import Streams
-from sim.types import Engine, Measurement
+from sim.types import Engine, EngineFailure, Measurement
 from sim.voices import LateEngine, Pool
-from training import checkpoint, slots
-from training.acting import Exploring
+from training import checkpoint, ladder, roster
+from training.acting import speaker
+from training.alongside import measures
+from training.averages import Averages, imitating, responding
 from training.constraint import Masks
 from training.credit import START, Estimator
-from training.curriculum import learning
+from training.curriculum import learning, next_pool, settings
 from training.estimate import Estimate, estimate
 from training.evaluation import Evaluator
 from training.extras import Extras
 from training.league import LeagueState
 from training.learner import Learner
 from training.matchup import games
-from training.measures import measures
-from training.opponents import Matchup, matchups
+from training.opponents import Matchup, evaluations, matchups
 from training.plan import Plan, TrainingError, check, kept
-from training.policy import Base, Policy, rewind, saved_in
+from training.policy import Base, Policy, rewind
 from training.readout import explored, read_options
 from training.returns import Q
-from training.reward import Anchored
-from training.rollout import play, run_name, seats, stored
+from training.reward import Anchored, learnt_returns
+from training.rollout import Stage, seats, stored
 from training.schedule import at
-from training.slots import Group, Stored
+from training.serving import room
+from training.slots import PSRO, Stored
 from training.standings import Game
+from training.starting import check_start, first, started
+from training.structures import rollout, start
 from training.sync import Publisher
 from training.trajectory import Row
+from training.watching import Watching
 
 REFERENCE = "reference"
 """What is added to a policy's name for the earlier self that its rewards are anchored to."""
+
+STOPPED = "stopped"
+"""Tag, and measurement, of a training that ended before its time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,15 +82,19 @@ class _State:
     credit: Estimator = START
     league: LeagueState = field(default_factory=LeagueState)
     evaluation: Any = None
+    pool: int = 0
+    """Number of the pool of tasks that the curriculum has come to."""
 
 
 class Trainer:
     """One training in a folder. Use as a context: it holds the models in memory.
 
-    Raises TrainingError, ScenarioError, EngineFailure and DeliveryError.
+    The folder is written to once all is in order. `engines`, by their entries of `models:`, answer instead of those
+    that the scenario names; they are left open, without the training's policies. Raises TrainingError, ScenarioError,
+    EngineFailure and DeliveryError.
     """
 
-    def __init__(self, folder: Path, plan: Plan) -> None:
+    def __init__(self, folder: Path, plan: Plan, engines: Mapping[str, LateEngine] = MappingProxyType({})) -> None:
         self.folder, self.plan = folder, plan
         recipe = plan.recipe
         self._scenario = load(plan.scenario, plan.sets)
@@ -88,9 +102,10 @@ class Trainer:
         if not self._entries:
             raise TrainingError(f"{plan.scenario}: nobody learns: give an entry of models: a policy without a version")
         check(recipe)
+        check_start(plan.start, self._entries.values())
         torch.set_num_threads(recipe.threads)
         model = self._one(lambda entry: self._scenario.models[entry].model, "models.*.model")
-        self._pool = Pool(self._scenario.base)
+        self._pool = Pool(self._scenario.base, engines, room(self._scenario, recipe, self._entries))
         voices = self._pool.voices(self._scenario.models)
         self._engines = {name: cast("LateEngine", voice.engine) for name, voice in voices.items()}
         self._engine: Any = cast(Any, self._speaker().start())
@@ -98,12 +113,27 @@ class Trainer:
         self._masks: Masks = self._engine.mask
         self._policies_folder = folder.resolve() / "policies"
         self._rollouts = folder / "rollouts"
-        self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe))
+        firsts = {first(name) for name in self._entries.values()}
+        self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe), named=firsts)
         self._evaluator = Evaluator(self._scenario, recipe.rollout.temperature)
         self._state = _State(evaluation=self._evaluator.state())
-        self._policies = {name: self._policy(name) for name in sorted(set(self._entries.values()))}
+        self._mains = list(dict.fromkeys(self._entries.values()))
+        self._state.league = roster.enrolled(recipe.actors, self._mains)
+        beside = {one.policy: one for one in self._state.league.learners}
+        self._averages = Averages(
+            recipe,
+            {name: one.of for name, one in beside.items() if one.kind == "average"},
+            Streams(self.plan.seed).sub("averages"),
+        )
+        self._policies = {name: self._policy(name) for name in sorted({*self._mains, *beside})}
+        anew = roster.restarting(recipe.actors, self._state.league, self._mains)
+        self._publisher.named |= {f"{name}@1" for name in anew}
         self._references = self._new_references()
-        self._learners = {name: Learner(one, recipe, self._masks) for name, one in self._policies.items()}
+        self._learners = {name: self._learner(name) for name in self._policies}
+        self._watching = Watching(recipe.monitor, self._policies)
+        plan.write(folder)
+        if recipe.policy.kind == "lora":
+            self._publisher.prove(plan.seed, recipe.policy.targets)
         self._project = Project(folder / "project.db")
         self._resume()
 
@@ -112,12 +142,22 @@ class Trainer:
         """Updates done."""
         return self._state.update
 
+    @property
+    def stopped(self) -> str:
+        """Why the training ended before its time; empty: it did not."""
+        return self._watching.reason
+
+    def go_on(self) -> None:
+        """Train on, whatever has stopped it."""
+        self._watching.go_on()
+        self._status()
+
     # --- one update -----------------------------------------------------------------------------------
 
     def run(self, report: Callable[[Done], None] = lambda _done: None, updates: int | None = None) -> None:
         """Go on up to so many updates in all (the recipe's, where not given)."""
         last = self.plan.recipe.updates if updates is None else updates
-        while self._state.update < last:
+        while self._state.update < last and not self.stopped:
             began = time.monotonic()
             numbers = self.update()
             report(Done(update=self._state.update, of=last, numbers=numbers, seconds=time.monotonic() - began))
@@ -135,20 +175,32 @@ class Trainer:
             raise TrainingError(f"{recipe.name}: {error}") from error
         numbers = {**_counts(rows, found)}
         for name, learner in self._learners.items():
-            own = _of_policy(found, rows, name)
-            learnt = learner.learn(rows, own, state.update, reference=self._base.plain)
+            given, own = rows, _of_policy(found, rows, name)
+            if name in self._averages:
+                given, own = self._averages.lesson(name, rows, state.update)
+            learnt = learner.learn(given, own, state.update, reference=self._base.plain)
+            mine = [row for row in rows if row.policy.partition("@")[0] == name]
+            weights = self._policies[name].active
+            learnt |= self._watching.see(name, state.update, mine, len(own.kept.indices), learnt, weights)
             numbers |= {f"{key} {name}" if len(self._learners) > 1 else key: value for key, value in learnt.items()}
         self._renew()
         for policy in self._policies.values():
             self._publisher.publish(policy)
-        league = self._joined(league, state.update + 1)
+        league, newcomers = self._joined(league, state.update + 1)
         numbers |= self._evaluator.after(state.update + 1, self._engine, self._masks, self._current())
+        league, judged = self._judged(league, newcomers, numbers, state.update + 1)
+        numbers |= judged | self._averages.numbers()
         self._state = _State(
-            update=state.update + 1, credit=found.state, league=league, evaluation=self._evaluator.state()
+            update=state.update + 1,
+            credit=found.state,
+            league=league,
+            evaluation=self._evaluator.state(),
+            pool=next_pool(recipe.curriculum, state.pool, learnt_returns(rows)),
         )
         self._measure(numbers)
         self._project.measure(self.folder.name, measures(self._scenario, self._rollouts, self._state.update))
         self._keep()
+        self._status()
         return numbers
 
     def _played(self) -> tuple[list[Row], LeagueState]:
@@ -157,45 +209,89 @@ class Trainer:
         if isinstance(recipe.structure, Stored):
             return stored(self.plan.runs, self._entries), state.league
         luck = Streams(self.plan.seed).sub("update", state.update)
-        size = recipe.structure.size if isinstance(recipe.structure, Group) else 1
-        episodes = recipe.rollout.episodes // size
+        each = start(recipe.structure)
+        starts = recipe.rollout.episodes // each.episodes
+        try:
+            met = matchups(recipe.actors, self._current(), state.league, starts, state.update, luck, self._learning())
+        except ValueError as error:  # the scenario's entries do not fit who is to meet whom
+            raise TrainingError(f"{self.plan.scenario}: {error}") from error
+        met = [replace(matchup, tables=matchup.tables * each.tables) for matchup in met]
+        rows, finished = self._episodes(met, luck, state.league, "")
+        return rows, state.league.finished(finished) if roster.meets(recipe.actors) else state.league
+
+    def _episodes(
+        self, met: Sequence[Matchup], luck: Streams, league: LeagueState, why: str
+    ) -> tuple[list[Row], list[Game]]:
+        """Rows and games of matchups, each played as a run."""
         entry_of = {agent: entry.model for _, entry in self._scenario.entries for agent in entry.agents}
         found: list[Row] = []
         finished: list[Game] = []
-        met = matchups(recipe.actors, self._current(), state.league, episodes, state.update, luck, self._learning())
         for number, matchup in enumerate(met):
-            matchup = replace(matchup, tables=matchup.tables * size)
-            rows = play(
-                self.plan.scenario,
-                self.plan.sets,
-                recipe,
-                matchup,
+            self._publisher.call_up(matchup.speakers.values())
+            stage = Stage(
+                file=self.plan.scenario,
+                sets=(*self.plan.sets, *self._course()),
+                recipe=self.plan.recipe,
+                matchup=matchup,
                 seed=luck.seed("matchup", number),
                 folder=self._rollouts,
+                run=f"update-{self._state.update + 1:06d}-{why}{number}",
                 policies=self._policies_folder,
-                run=run_name(state.update + 1, number),
                 engines=self._speaking(matchup),
+                family=roster.family(self._scenario.name, league, matchup),
             )
+            rows = rollout(stage)
             finished += games(number, matchup, rows, entry_of)
             found += rows
-        return found, state.league.finished(finished) if isinstance(recipe.actors, slots.Pool) else state.league
-
-    def _joined(self, league: LeagueState, done: int) -> LeagueState:
-        """The league with the newest versions as members, where it is time for them to join."""
-        actors = self.plan.recipe.actors
-        if not isinstance(actors, slots.Pool) or done % actors.add_every:
-            return league
-        for name, policy in self._policies.items():
-            league = league.added(policy.label, name, done)
-            self._publisher.named.add(policy.label)
-        return league
+        return found, finished
 
     def _speaking(self, matchup: Matchup) -> dict[str, Engine]:
-        epsilon = at(self.plan.recipe.actors.explore, self._state.update)
-        if not epsilon:
-            return dict(self._engines)
-        exploring = Exploring(self._engine, epsilon)
-        return {name: exploring if name in matchup.learners else one for name, one in self._engines.items()}
+        actors, update = self.plan.recipe.actors, self._state.update
+        learning = {entry: speaker(self._engine, actors, matchup.speakers[entry], update) for entry in matchup.learners}
+        return {**self._engines, **learning}
+
+    # --- the league -----------------------------------------------------------------------------------
+
+    def _joined(self, league: LeagueState, done: int) -> tuple[LeagueState, Sequence[str]]:
+        """The league after an update, with those who have joined it; who starts anew does."""
+        actors, luck = self.plan.recipe.actors, Streams(self.plan.seed).sub("league", done)
+        step = roster.joined(actors, league, self._mains, self._labels(), done, luck)
+        league = step.league
+        self._publisher.named |= set(step.newcomers)
+        for name in step.anew:
+            policy = self._policies[name]
+            policy.start_anew(self._policies_folder / f"{name}@1")
+            self._learners[name] = self._learner(name)
+            if name in self._references:
+                self._references[name].restore(policy.tensors())
+            self._publisher.publish(policy)
+            league = league.reset(name, policy.label, done)
+        if isinstance(actors, PSRO) and step.newcomers:
+            luck = luck.sub("evaluation")
+            met = evaluations(self._current(), league, actors.games)
+            league = league.finished(self._episodes(met, luck, league, "evaluation-")[1], fade=1.0)
+        return league, step.newcomers
+
+    def _judged(
+        self, league: LeagueState, newcomers: Sequence[str], numbers: Mapping[str, float], done: int
+    ) -> tuple[LeagueState, dict[str, float]]:
+        """The league with the best versions and the best mixture so far, as far as the game can be solved."""
+        found: dict[str, float] = {}
+        if "nash_conv" in numbers:
+            for name in self._mains:
+                league = league.judged(name, self._policies[name].label, -numbers["nash_conv"], done)
+            found["best_nash_conv"] = -max(league.best[name].score for name in self._mains)
+        mixtures = roster.strategy(self.plan.recipe.actors, league, self._current())
+        if mixtures and (newcomers or self._averages):
+            worth = self._evaluator.mixed(self._engine, self._masks, mixtures)
+            if worth is not None:
+                league = league.judged(roster.STRATEGY, f"{roster.STRATEGY}@{done}", -worth, done, mixtures)
+                found |= {"strategy_nash_conv": worth, "best_strategy_nash_conv": -league.best[roster.STRATEGY].score}
+        return league, found
+
+    def _labels(self) -> dict[str, str]:
+        """The newest version of every policy."""
+        return {name: one.label for name, one in self._policies.items()}
 
     def _extras(self, rows: Sequence[Row]) -> Extras:
         if not self._references:
@@ -214,13 +310,26 @@ class Trainer:
             return None
         return {entry.model for _, entry in self._scenario.entries if entry.role in roles} & self._entries.keys()
 
+    def _course(self) -> list[str]:
+        """What the curriculum sets in the scenario of this update."""
+        after = self._scenario.stop.after if self._scenario.stop else ()
+        stops = (after,) if isinstance(after, str) else after
+        return settings(self.plan.recipe.curriculum, self._state.update, self._state.pool, stops)
+
     def _versions(self) -> dict[str, int]:
         return {name: one.version for name, one in self._policies.items()}
 
     # --- weights --------------------------------------------------------------------------------------
 
+    def _learner(self, name: str) -> Learner:
+        """What moves a policy's weights, with an optimiser that knows nothing yet."""
+        part = imitating if name in self._averages else responding
+        return Learner(self._policies[name], part(self.plan.recipe), self._masks, self._engine.banned)
+
     def _policy(self, name: str) -> Policy:
         settings = self.plan.recipe.policy
+        if source := self.plan.start.get(name.removesuffix(f"-{REFERENCE}")):
+            return started(self._base, name, source, self._policies_folder, settings.kind)
         if settings.kind == "full":
             return self._base.create_full(name)
         return self._base.create(
@@ -238,6 +347,8 @@ class Trainer:
             return {}
         found = {}
         for name, policy in self._policies.items():
+            if name in self._averages:
+                continue
             found[name] = self._policy(f"{name}-{REFERENCE}")
             found[name].restore(policy.tensors())
             found[name].train(False)
@@ -269,10 +380,27 @@ class Trainer:
         self._project.measure(
             self.folder.name,
             [
-                Measurement(metric=f"train.{name}", value=value if math.isfinite(value) else None, of=about, n=1)
+                Measurement(metric=f"train.{name}", value=value if isfinite(value) else None, of=about, n=1)
                 for name, value in numbers.items()
             ],
         )
+        if roster.meets(self.plan.recipe.actors):
+            self._project.measure(self.folder.name, ladder.measurements(self._state.league, self._state.update))
+
+    def _status(self) -> None:
+        """Say in the project file whether, and why, the training has stopped."""
+        self._project.untag(self.folder.name, STOPPED)
+        if self.stopped:
+            self._project.tag(self.folder.name, STOPPED)
+            stopped = Measurement(
+                metric=f"train.{STOPPED}",
+                value=float(self._state.update),
+                unit="update",
+                n=1,
+                of={"update": self._state.update},
+                flags=(self.stopped,),
+            )
+            self._project.measure(self.folder.name, [stopped])
 
     def _keep(self) -> None:
         tensors = {
@@ -285,6 +413,9 @@ class Trainer:
             "credit": to_builtins(self._state.credit),
             "league": self._state.league.to_json(),
             "evaluation": self._state.evaluation,
+            "watching": self._watching.state(),
+            "pool": self._state.pool,
+            "reservoirs": self._averages.to_json(),
         }
         checkpoint.write(self.folder, self._state.update, tensors, notes)
 
@@ -298,6 +429,9 @@ class Trainer:
         if found is None:
             for policy in self._policies.values():
                 self._publisher.publish(policy)
+            league = roster.begun(self.plan.recipe.actors, self._state.league, self._mains, self._labels())
+            self._state.league = league
+            self._publisher.named |= roster.kept(league)
             self._keep()
             return
         update, tensors, notes = found
@@ -305,24 +439,24 @@ class Trainer:
             policy.restore(tensors["policies"][name])
             policy.version = versions[name]
             self._learners[name].optimiser.load_state_dict(tensors["optimisers"][name])
-            self._publisher.deliver(policy, saved_in(self._policies_folder / policy.label))
-            for older in self._policies_folder.glob(f"{name}@*"):
-                if older.name != policy.label:
-                    self._engine.add_policy(older.name, older)
+            self._publisher.deliver_again(policy)
         for name, reference in self._references.items():
             reference.restore(tensors["references"][name])
         self._evaluator.restore(notes["evaluation"])
+        self._watching.restore(notes["watching"])
         self._state = _State(
             update=update,
             credit=convert(notes["credit"], Estimator),
             league=LeagueState.from_json(notes["league"]),
             evaluation=notes["evaluation"],
+            pool=notes["pool"],
         )
-        self._publisher.named |= {member.label for member in self._state.league.members}
+        self._averages.restore(notes["reservoirs"])
+        self._publisher.named |= roster.kept(self._state.league)
 
     def _abandon(self, done: int) -> None:
         """Put the episodes of an unfinished update out of the way."""
-        for path in sorted(self._rollouts.glob(f"{run_name(done + 1)}.db")):
+        for path in sorted(self._rollouts.glob(f"update-{done + 1:06d}-*.db")):
             number = 1
             while (there := path.with_name(f"abandoned-{number}-{path.name}")).exists():
                 number += 1
@@ -330,6 +464,8 @@ class Trainer:
 
     def close(self) -> None:
         """Free the models and files."""
+        with suppress(EngineFailure):  # one that is dead forgets by itself
+            self._publisher.withdraw()
         self._pool.close()
         self._project.close()
 
@@ -349,15 +485,13 @@ def _of_policy(found: Estimate, rows: Sequence[Row], name: str) -> Estimate:
 def _counts(rows: Sequence[Row], found: Estimate) -> dict[str, float]:
     """What was played."""
     learners = [row for row in rows if row.trained]
-    earned: dict[tuple[str, str], float] = {}
-    for row in learners:
-        earned[row.episode, row.seat] = earned.get((row.episode, row.seat), 0.0) + row.reward
+    paid = learnt_returns(rows)
     return {
         "episodes": len({row.episode for row in rows}),
-        "decisions": len(rows),
+        "decisions": len({(row.episode, row.seat, row.turn) for row in rows if row.how}),
         "legal_rate": sum(row.valid for row in learners) / max(1, len(learners)),
         "prompt_tokens": sum(len(row.prompt) for row in learners),
         "sampled_tokens": sum(len(row.ids) for row in learners),
         "kept_rate": len(found.kept.indices) / max(1, len(rows)),
-        "return": sum(earned.values()) / max(1, len(earned)),
+        "return": fsum(paid) / max(1, len(paid)),
     }

@@ -54,6 +54,8 @@ class Loss:
     terms: Mapping[str, float]
     """The parts of `total`, by the kind of their slot."""
     diagnostics: Diagnostics
+    residual_o: Tensor | None = None
+    """Where `total` is half the sum of squares: what is squared."""
 
 
 class Region(NamedTuple):
@@ -83,13 +85,15 @@ def loss(
     Raises ValueError where the slots need log-probabilities, values or entropies that are not there.
     """
     terms: dict[str, Tensor] = {}
+    residual_o: Tensor | None = None
     teachers = [extra for extra in extras if isinstance(extra, slots.RefKL)]
     if isinstance(trust, slots.NeuRD | slots.NeuRDFit):
         if teachers:
             raise ValueError(f"ref_kl needs a ratio and a trust region of ratios, which {trust.kind} has not")
         if isinstance(trust, slots.NeuRDFit):
             old_n = scores.logprobs_n.detach() if scores.old_n is None else scores.old_n
-            terms[trust.kind] = neurd_fit(streams, scores.logprobs_n, old_n, at(trust.alpha, update), trust.c)
+            residual_o = neurd_fit(streams, scores.logprobs_n, old_n, at(trust.alpha, update), trust.c)
+            terms[trust.kind] = 0.5 * residual_o.square().sum()
         else:
             terms[trust.kind] = neurd(streams, scores.logprobs_n, trust.c)
         rho_n = torch.ones_like(scores.logprobs_n)
@@ -116,6 +120,7 @@ def loss(
         lost=lost,
         terms={kind: term.item() for kind, term in terms.items()},
         diagnostics=Diagnostics.of(streams, rho_n.detach(), clipped_n, scores.entropy_n, log_mismatch(streams, scores)),
+        residual_o=residual_o,
     )
 
 
@@ -193,7 +198,7 @@ def neurd(streams: Streams, logprobs_n: Tensor, c: float) -> Tensor:
 
 
 def neurd_fit(streams: Streams, logprobs_n: Tensor, old_n: Tensor, alpha: float, c: float) -> Tensor:
-    """Squared distance of centred logits from one tabular NeuRD step, over samples that are all options of bundles.
+    """What centred logits exceed one tabular NeuRD step by, over samples that are all options of bundles, [o].
 
     The samples' two weights are sums of advantages over the rows that they stand for.
     """
@@ -205,7 +210,7 @@ def neurd_fit(streams: Streams, logprobs_n: Tensor, old_n: Tensor, alpha: float,
     # A step ends at ±c and is never pulled back: clipping instead would make all good options equal.
     up_o = torch.minimum(start_o + step_o, start_o.clamp(min=c))
     wanted_o = torch.where(step_o > 0, up_o, torch.maximum(start_o + step_o, start_o.clamp(max=-c)))
-    return 0.5 * (_centred(streams, _by_sample(streams, logprobs_n), option_s) - wanted_o).square().sum()
+    return _centred(streams, _by_sample(streams, logprobs_n), option_s) - wanted_o
 
 
 def _options(streams: Streams) -> Tensor:

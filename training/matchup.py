@@ -16,7 +16,7 @@ from sim.streams import Streams
 from sim.types import AgentId
 from training.metagame import apportion
 from training.standings import Game, Player, Role, Seated
-from training.trajectory import Row
+from training.trajectory import Row, earned
 
 Label: TypeAlias = str
 """A policy's version, `name@v`."""
@@ -55,11 +55,11 @@ def games(number: int, matchup: Matchup, rows: Iterable[Row], entry_of: Mapping[
 
     An agent earns the sum of its rows' rewards. Episodes that were cut short count as they stand.
     """
-    earned: defaultdict[str, defaultdict[AgentId, float]] = defaultdict(lambda: defaultdict(float))
-    for row in rows:
-        earned[row.episode][row.seat] += row.reward
+    paid: defaultdict[str, dict[AgentId, float]] = defaultdict(dict)
+    for (episode, agent), total in earned(rows).items():
+        paid[episode][agent] = total
     found = []
-    for episode, seats in earned.items():
+    for episode, seats in paid.items():
         sat = tuple(
             Seated(player=matchup.players.get(entry_of[agent], entry_of[agent]), role=entry_of[agent], earned=total)
             for agent, total in seats.items()

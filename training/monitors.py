@@ -1,7 +1,7 @@
-"""Collapse monitors: what tells early that a policy stops answering to what it is asked, and when to stop training.
+"""Collapse monitors: what tells early that a policy stops answering to what it is asked.
 
 Readings are pure functions over rows and arrays given beside them. KL, clip fraction and effective sample size of an
-update are in `training.diagnostics`, and here for stored rows. Stops say why; their state is JSON.
+update are in `training.diagnostics`, and here for stored rows. When to stop training for them: `training.stops`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from math import exp, fsum, inf, log
 from statistics import fmean
 
 from msgspec import Struct
-from pydantic import Field, model_validator
 
-from sim.scenarios.strict import Strict
 from training.filtering import groups_of, spread
 from training.keys import learnable
-from training.slots import Count
 from training.trajectory import Row
 
 # --- readings ---------------------------------------------------------------------------------------
@@ -25,10 +22,11 @@ from training.trajectory import Row
 def readings(rows: Sequence[Row], ngram: int = 3) -> dict[str, float]:
     """Everything that rows alone tell, by name; a number that has no denominator is left out."""
     found = {
-        "entropy": entropy(rows),
+        "decision_entropy": entropy(rows),
         "reward_std": reward_std(rows),
         "reward": reward(rows),
-        "legal_rate": legal_rate(rows),
+        "success": success(rows),
+        "first_legal_rate": legal_rate(rows),
         "repetition": repetition(rows, ngram),
         "length": length(rows),
         "learnable": float(sum(map(learnable, rows))),
@@ -50,6 +48,11 @@ def _entropy(row: Row) -> float:
 def reward(rows: Sequence[Row]) -> float | None:
     """Mean return of the learner's trajectories."""
     return _mean([total for units in groups_of(rows).values() for total in units.values()])
+
+
+def success(rows: Sequence[Row]) -> float | None:
+    """Share of the learner's trajectories whose return is above 0."""
+    return _mean([float(total > 0) for units in groups_of(rows).values() for total in units.values()])
 
 
 def reward_std(rows: Sequence[Row]) -> float | None:
@@ -118,6 +121,8 @@ class MutualInformation(Struct, frozen=True, kw_only=True):
     """The same, each term over the length of its answer."""
     retrieval: Mapping[int, float]
     """By k, share of answers whose own prompt is among the k most likely ones; chance is k/N."""
+    chance: float
+    """1/N."""
 
 
 def mutual_information(
@@ -136,6 +141,7 @@ def mutual_information(
     return MutualInformation(
         value=fmean(gaps),
         per_token=fmean(gap / max(1, size) for gap, size in zip(gaps, sizes, strict=True)),
+        chance=1 / n,
         retrieval={k: fmean(_retrieved(row, i, k) for i, row in enumerate(cross)) for k in at if k <= n},
     )
 
@@ -154,68 +160,3 @@ def _logsumexp(row: Sequence[float]) -> float:
 
 def _mean(numbers: Sequence[float]) -> float | None:
     return fmean(numbers) if numbers else None
-
-
-# --- stops --------------------------------------------------------------------------------------------
-
-
-class Stop(Strict):
-    """End training once a reading has been out of bounds so many times in a row."""
-
-    reading: str
-    """Its name; updates that don't have it don't count."""
-    below: float | None = None
-    above: float | None = None
-    first: int = Field(default=0, ge=0)
-    """The bounds are multiples of the mean of the first so many readings, which are let pass; 0: they are absolute."""
-    patience: Count = 1
-
-    @model_validator(mode="after")
-    def _bounded(self) -> Stop:
-        if self.below is None and self.above is None:
-            raise ValueError("give below, above or both")
-        return self
-
-
-RAGEN2: tuple[Stop, ...] = (
-    Stop(reading="reward_std", below=0.1, first=10, patience=10),
-    Stop(reading="success", below=0.01, patience=5),
-    Stop(reading="kept", below=1, patience=5),
-)
-"""RAGEN-2's: rewards within groups no longer differ; validations without success; updates that keep no row (`kept`)."""
-
-
-class Watch(Struct, frozen=True, kw_only=True):
-    """What stops remember from one update to the next; a checkpoint holds it."""
-
-    seen: Mapping[str, int] = {}
-    """Readings so far, by the place of the stop."""
-    first: Mapping[str, float] = {}
-    """Sum of the first ones."""
-    streak: Mapping[str, int] = {}
-    """Times in a row that it was out of bounds."""
-
-
-def watch(stops: Sequence[Stop], found: Mapping[str, float], state: Watch) -> tuple[Watch, str]:
-    """The state after one update's readings, and why to stop; empty: go on."""
-    seen, first, streak = dict(state.seen), dict(state.first), dict(state.streak)
-    reasons = []
-    for place, stop in enumerate(stops):
-        if stop.reading not in found:
-            continue
-        name, number = str(place), found[stop.reading]
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] <= stop.first:
-            first[name] = first.get(name, 0.0) + number
-            continue
-        scale = first[name] / stop.first if stop.first else 1.0
-        low = -inf if stop.below is None else stop.below * scale
-        high = inf if stop.above is None else stop.above * scale
-        streak[name] = 0 if low <= number <= high else streak.get(name, 0) + 1
-        if streak[name] >= stop.patience:
-            bounds = " or ".join(
-                [f"below {low:.4g}"] * (stop.below is not None) + [f"above {high:.4g}"] * (stop.above is not None)
-            )
-            times = f"{streak[name]} times in a row" if streak[name] > 1 else "once"
-            reasons.append(f"{stop.reading} was {bounds} {times}, last {number:.4g}")
-    return Watch(seen=seen, first=first, streak=streak), "; ".join(reasons)

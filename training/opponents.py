@@ -8,9 +8,9 @@ from math import ceil, prod
 
 from sim.streams import Streams
 from training import metagame
-from training.league import LeagueState, Learner
+from training.league import LeagueState, Learner, oracle
 from training.matchup import Label, Luck, Matchup, Seat, Tables, last_versions, name_of
-from training.slots import NFSP, Actors, Lagged, League, Pool
+from training.slots import NFSP, PSRO, Actors, Lagged, League, Pool
 from training.standings import Player, Role
 
 __all__ = ["Matchup", "evaluations", "matchups"]
@@ -44,6 +44,8 @@ def matchups(
     learning = [entry for entry in entries if only is None or entry in only]
     if not learning:
         raise ValueError(f"nobody learns: none of {sorted(only or ())} is an entry of {sorted(entries)}")
+    if isinstance(actors, PSRO) and len(entries) != 2:
+        raise ValueError(f"the actors psro need two entries of models with bare policies, not {len(entries)}")
     if isinstance(actors, Lagged | Pool | League | NFSP) and len(entries) < 2:
         raise ValueError(f"the actors {actors.kind} need an entry of models for each side, each with a bare policy")
     luck = Luck(streams.sub("matchups", update))
@@ -55,6 +57,8 @@ def matchups(
             _pool(actors, table, league, episodes, luck)
         case League():
             _league(actors, table, league, episodes, luck)
+        case PSRO():
+            _psro(actors, table, league, episodes, update, luck)
         case NFSP():
             _nfsp(actors, table, league, episodes, luck)
         case _:
@@ -216,6 +220,28 @@ def _forgotten(table: Tables, league: LeagueState, player: Player, role: Role) -
         if found := [one.label for one in members if one.kind == kind and wins[one.label] < least]:
             return [Seat(label, label) for label in found], metagame.pfsp_hard([wins[label] for label in found])
     return _met(table, league, player, role)
+
+
+# --- policy-space response oracles -----------------------------------------------------------------------
+
+
+def _psro(actors: PSRO, table: Tables, league: LeagueState, episodes: int, update: int, luck: Luck) -> None:
+    """The policy whose turn it is meets the members in the shares of their mixture; while there are none, the newest.
+
+    Raises ValueError where a curriculum keeps that policy from learning.
+    """
+    found = oracle(
+        league, list(dict.fromkeys(seat.player for seat in table.newest.values())), update, actors.every, actors.solver
+    )
+    sides = [entry for entry in table.learning if table.newest[entry].player == found.policy]
+    if not sides:
+        raise ValueError(f"it is the turn of {found.policy} to respond, and it does not learn; leave out the phase")
+    for entry, tables in luck.even(episodes, sides, "side"):
+        (other,) = table.others(entry)
+        met = [Seat(label, label) for label in found.opponents] or [table.newest[other]]
+        shares = luck.split(tables, list(found.opponents.values()) or [1.0], "mixture", entry)
+        for opponent, share in zip(met, shares, strict=True):
+            table.deal(share, {other: opponent}, [entry])
 
 
 # --- fictitious play -------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ class Queries:
     pick_m: Tensor
     """Where the support is given, its entry of the support; else its token id."""
     ids_k: Tensor
-    """Token ids of the supports; empty where they are the whole vocabulary."""
+    """Token ids of the supports; where these are the whole vocabulary, those that are banned."""
     query_k: Tensor
 
     def to(self, device: torch.device | str) -> Queries:
@@ -77,6 +77,8 @@ class Batch:
     places: tuple[int, ...]
     """Its samples, by their place in the list that was packed; the order of the streams."""
     streams: Streams
+    below_blh: Tensor | None = None
+    """What goes into the lowest layer that is trained, where that was computed before (`trunk`)."""
 
     def mask(self) -> Tensor:
         """Boolean attention mask [b, 1, l, l]: each token sees its ancestors and itself."""
@@ -217,15 +219,26 @@ class _Asking:
         self.query_of_id: list[int] = []
 
     def ask(self, token: int, at: int, temperature: float, allowed: Tokens, chosen: int) -> None:
-        """What `token`, which is `chosen`, has for a log-probability; `allowed` is empty for the whole vocabulary."""
-        query = self.number.setdefault((at, temperature, allowed), len(self.number))
+        """What `token`, which is `chosen`, has for a log-probability among those that are allowed."""
+        query = self._query(at, temperature, allowed)
+        self._pick(token, query, self.start[query] + allowed.index(chosen))
+
+    def ask_all(self, token: int, at: int, temperature: float, banned: Tokens, chosen: int) -> None:
+        """As `ask`, among the whole vocabulary but for those that are banned."""
+        self._pick(token, self._query(at, temperature, banned), chosen)
+
+    def _query(self, at: int, temperature: float, ids: Tokens) -> int:
+        query = self.number.setdefault((at, temperature, ids), len(self.number))
         if query == len(self.start):
             self.start.append(len(self.ids))
-            self.ids.extend(allowed)
-            self.query_of_id.extend([query] * len(allowed))
+            self.ids.extend(ids)
+            self.query_of_id.extend([query] * len(ids))
+        return query
+
+    def _pick(self, token: int, query: int, pick: int) -> None:
         self.token.append(token)
         self.query.append(query)
-        self.pick.append(self.start[query] + allowed.index(chosen) if allowed else chosen)
+        self.pick.append(pick)
 
     def queries(self) -> Queries:
         """As tensors."""
@@ -251,11 +264,12 @@ def _batch(samples: Sequence[Sample], trees: list[Tree]) -> Batch:
             places.append(place)
             fed = [row * width + node for node in nodes]
             for position, chosen in enumerate(sample.ids):
-                allowed = sample.allowed[position] if sample.allowed is not None else ()
+                if sample.allowed is None:
+                    banned = sample.banned[position] if sample.banned else ()
+                    whole.ask_all(len(at) + position, fed[position], sample.temperature, banned, chosen)
                 # A token that had no alternative has log-probability 0, whatever the model says.
-                if len(allowed) != 1:
-                    asking = choices if allowed else whole
-                    asking.ask(len(at) + position, fed[position], sample.temperature, allowed, chosen)
+                elif len(allowed := sample.allowed[position]) > 1:
+                    choices.ask(len(at) + position, fed[position], sample.temperature, allowed, chosen)
             at += fed + [-1] * (len(sample.ids) - len(fed))
     return Batch(
         ids_bl=_padded([tree.ids for tree in trees], [0] * width),

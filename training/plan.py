@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from sim.scenarios.yaml_text import read_yaml, write_yaml
 from training import slots
-from training.curriculum import Phase
 from training.recipe import Recipe
 from training.recipe import loads as read_recipe
+from training.structures import start
 
 
 class TrainingError(Exception):
@@ -26,23 +28,34 @@ class Plan:
     seed: int = 0
     runs: tuple[Path, ...] = ()
     """Stored runs to learn from, for the structure `stored`."""
+    start: Mapping[str, Path] = field(default_factory=dict)
+    """By learner, the folder of the weights that it starts from: a version of ours, or a foreign adapter."""
 
     def write(self, folder: Path) -> None:
-        """Keep it. Raises TrainingError where the folder holds another training already."""
-        text = write_yaml(
-            {
-                "recipe": self.recipe.resolved(),
-                "scenario": str(self.scenario.resolve()),
-                "sets": list(self.sets),
-                "seed": self.seed,
-                "runs": [str(path) for path in self.runs],
-            }
-        )
+        """Keep it. Raises TrainingError where the folder holds another training; how it is watched may change."""
         place = folder / "train.yaml"
-        if place.exists() and place.read_text(encoding="utf-8") != text:
+        if place.exists() and not self.continues(Plan.read(folder)):
             raise TrainingError(f"{place} is of another training; choose another folder, or leave out what differs")
         folder.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
+        new = place.with_name("train.yaml.new")
+        new.write_text(write_yaml(self._document()), encoding="utf-8")
+        new.replace(place)
+
+    def continues(self, other: Plan) -> bool:
+        """Whether both are one training, watched in one way or another."""
+        kept, wanted = self._document(), other._document()
+        del kept["recipe"]["monitor"], wanted["recipe"]["monitor"]
+        return bool(kept == wanted)
+
+    def _document(self) -> Any:
+        return {
+            "recipe": self.recipe.resolved(),
+            "scenario": str(self.scenario.resolve()),
+            "sets": list(self.sets),
+            "seed": self.seed,
+            "runs": [str(path) for path in self.runs],
+            "start": {name: str(path.resolve()) for name, path in self.start.items()},
+        }
 
     @classmethod
     def read(cls, folder: Path) -> Plan:
@@ -58,27 +71,43 @@ class Plan:
             sets=tuple(found["sets"]),
             seed=found["seed"],
             runs=tuple(map(Path, found["runs"])),
+            start={name: Path(path) for name, path in found["start"].items()},
         )
 
 
 def check(recipe: Recipe) -> None:
     """Raises TrainingError for slots that the loop does not join yet."""
-    if not isinstance(recipe.actors, slots.Self | slots.Fixed | slots.Lagged | slots.Pool):
+    if isinstance(recipe.actors, slots.Teacher | slots.Population):
+        raise TrainingError(f"{recipe.name}: actors {recipe.actors.kind}: nobody plays so in the loop yet")
+    if isinstance(recipe.actors, slots.Mix) and any(term.returns.kind == "q" for term in recipe.credit):
         raise TrainingError(
-            f"{recipe.name}: actors {recipe.actors.kind}: only self, fixed, lagged and pool play so far"
+            f"{recipe.name}: credit.returns: q reads every option under one version, and the actors mix draw one for "
+            "each decision; choose the actors self, or other returns"
+        )
+    structure, whole = recipe.structure, start(recipe.structure).episodes
+    if not isinstance(structure, slots.Stored) and recipe.rollout.episodes < whole:
+        raise TrainingError(
+            f"{recipe.name}: rollout.episodes {recipe.rollout.episodes} is less than one start of the structure "
+            f"{structure.kind} takes; expected {whole} or more"
+        )
+    if isinstance(structure, slots.Tree | slots.Trial) and isinstance(recipe.actors, slots.Pool):
+        raise TrainingError(
+            f"{recipe.name}: actors pool are rated by whole games, which the structure {structure.kind} has not; "
+            "choose self, fixed or lagged"
         )
     if any(term.head for term in recipe.credit) or any(isinstance(extra, slots.Value) for extra in recipe.extra):
         raise TrainingError(f"{recipe.name}: it needs a critic, and there is none yet; choose another baseline")
     for extra in recipe.extra:
-        if isinstance(extra, slots.RefKL) or (isinstance(extra, slots.CE) and extra.labels != "rows"):
-            raise TrainingError(f"{recipe.name}: extra {extra.kind}: there are no teachers and reservoirs yet")
+        if isinstance(extra, slots.RefKL) or (isinstance(extra, slots.CE) and extra.labels == "teacher"):
+            raise TrainingError(f"{recipe.name}: extra {extra.kind}: there are no teachers yet")
         if isinstance(extra, slots.EntropyBand):
             raise TrainingError(f"{recipe.name}: extra entropy_band: no history of entropies is kept yet")
-    if other := [one.kind for one in recipe.curriculum if not isinstance(one, Phase)]:
-        raise TrainingError(f"{recipe.name}: curriculum {other[0]}: only phase is followed so far")
 
 
 def kept(recipe: Recipe) -> int:
     """Versions that must stay on disk and in the engine."""
-    lagged = recipe.actors.last + 1 if isinstance(recipe.actors, slots.Lagged) else 0
-    return max(recipe.policy.keep, lagged)
+    actors = recipe.actors
+    lagged = actors.last + 1 if isinstance(actors, slots.Lagged | slots.Mix) else 0
+    # Who starts anew is published twice in an update, and a resumed one goes on from the version before both.
+    twice = 3 if isinstance(actors, slots.League | slots.PSRO) else 0
+    return max(recipe.policy.keep, lagged, twice)

@@ -75,6 +75,7 @@ class Policy:
         """Of the last save; 0: never saved."""
         self.trained = True
         """Whether its weights take gradients."""
+        self._origin = ""
         self._base, self._module = base, module
         self._parameters: list[torch.nn.Parameter] = (
             base.adapted.parameters(name) if kind == "lora" else list(module.parameters())
@@ -106,6 +107,11 @@ class Policy:
         for name, value in mine.items():
             value.copy_(tensors[name])
 
+    def start_anew(self, folder: str | Path) -> None:
+        """Go on from one of its versions, which the next save then names as its parent. Raises WeightsError."""
+        self.restore(read_weights(Path(folder) / (ADAPTER if self.kind == "lora" else MODEL)))
+        self._origin = saved_in(folder).label
+
     def train(self, on: bool = True) -> None:
         """Let its weights take gradients, or freeze them."""
         self.trained = on
@@ -133,7 +139,7 @@ class Policy:
             version=self.version + 1,
             kind=self.kind,
             hash=hashlib.sha256(data).hexdigest(),
-            parent=self.label,
+            parent=self._origin or self.label,
             base=self._base.hash,
         )
         folder = Path(root) / saved.label
@@ -149,7 +155,7 @@ class Policy:
             place.rename(folder)
         finally:
             shutil.rmtree(place, ignore_errors=True)
-        self.version = saved.version
+        self.version, self._origin = saved.version, ""
         return saved
 
 
@@ -292,18 +298,18 @@ def rewind(root: str | Path, name: str, version: int) -> list[str]:
     """Delete the folders of a policy's versions after one, those of an unfinished update; the labels deleted."""
     for unfinished in Path(root).glob(f".{name}@*"):
         shutil.rmtree(unfinished)
-    return _deleted(root, [f"{name}@{each}" for each in _versions(root, name) if each > version])
+    return _deleted(root, [f"{name}@{each}" for each in versions(root, name) if each > version])
 
 
 def retain(root: str | Path, name: str, keep: int, named: Collection[str] = ()) -> list[str]:
     """Delete the folders of a policy's versions but the last `keep` and those in `named`; the labels deleted."""
-    versions = _versions(root, name)
-    old = [f"{name}@{version}" for version in versions[: max(0, len(versions) - keep)]]
+    every = versions(root, name)
+    old = [f"{name}@{version}" for version in every[: max(0, len(every) - keep)]]
     return _deleted(root, [label for label in old if label not in named])
 
 
-def _versions(root: str | Path, name: str) -> list[int]:
-    """Versions on disk, oldest first."""
+def versions(root: str | Path, name: str) -> list[int]:
+    """A policy's versions on disk, oldest first."""
     found = [path.name.rpartition("@")[2] for path in Path(root).glob(f"{name}@*")]
     return sorted(int(version) for version in found if version.isdecimal())
 

@@ -13,7 +13,7 @@ from sim.scenarios.overrides import overridden
 from sim.scenarios.strict import Many, Strict, checked
 from sim.scenarios.yaml_text import read_yaml
 from sim.types import JSON
-from training.credit import Term
+from training.credit import Tag, Term
 from training.curriculum import Curriculum
 from training.filtering import Filter
 from training.modulation import Modulation
@@ -49,6 +49,7 @@ from training.slots import (
     TVMask,
     Value,
 )
+from training.stops import Monitor
 
 FOLDER = Path(__file__).parent / "recipes"
 """The recipes that come with the install."""
@@ -76,9 +77,10 @@ class PolicySettings(Strict):
 class Optimiser(Strict):
     """How parameters move."""
 
-    kind: Literal["adamw", "sgd"] = "adamw"
+    kind: Literal["adamw", "sgd", "gauss_newton"] = "adamw"
+    """gauss_newton: solves the least squares of `neurd_fit`; a step moves each logit to where it belongs."""
     lr: Weight = 1e-6
-    """Learning rate, or its schedule over updates."""
+    """Learning rate, or its schedule over updates; of gauss_newton the share of the solved step, mostly 1."""
     critic_lr: Weight = 1e-5
     """The critics' own."""
     betas: Annotated[tuple[float, float], Field(strict=False)] = (0.9, 0.999)
@@ -89,6 +91,10 @@ class Optimiser(Strict):
     """Passes over the rows of one update."""
     minibatches: Count = 1
     """Steps of one pass."""
+    damping: Positive = 1e-3
+    """Of gauss_newton: added to each output's own curvature, as a share of their mean."""
+    reach: Positive = 1.0
+    """Of gauss_newton: the most that one step wants to move a logit."""
 
 
 class Rollout(Strict):
@@ -129,6 +135,7 @@ class Recipe(Strict):
     policy: PolicySettings = PolicySettings()
     optimiser: Optimiser = Optimiser()
     rollout: Rollout = Rollout()
+    monitor: Monitor = Monitor()
     updates: Count = 200
     threads: Count = 2
     """Threads of the trainer; results repeat bit by bit only with the same number."""
@@ -206,6 +213,7 @@ def _clashes_of_sampling(recipe: Recipe) -> Iterator[tuple[Keys, str]]:
     reads += [("credit", number) for number, one in enumerate(recipe.credit) if isinstance(one.returns, Q)]
     reads += [("modulation", number) for number, one in enumerate(recipe.modulation) if one.kind == "entropy"]
     reads += [("reward", number) for number, one in enumerate(recipe.reward) if one.kind in ("log_ratio", "anchored")]
+    reads += [("structure", "rule")] if isinstance(recipe.structure, Tree) else []
     if reads and not recipe.rollout.logprobs:
         yield reads[0], "this reads recorded log-probabilities; set rollout.logprobs: true"
 
@@ -225,6 +233,8 @@ def _clashes_of_credit(recipe: Recipe) -> Iterator[tuple[Keys, str]]:
             yield at, "credit needs a reward source; add one under reward"
         for head in {term.head, term.returns.high if isinstance(term.returns, SMDP) else ""} - heads - {""}:
             yield at, f"the critic {head} is never trained; add {{kind: value, heads: [{head}]}} under extra"
+        if isinstance(recipe.structure, Tree) and isinstance(term.span, Tag) and "summary" in term.span.tags:
+            yield (*at, "span"), "a tree has no rows of what is written into memories; expected another structure"
         if "group" in term.key and isinstance(recipe.structure, Independent):
             yield (
                 (*at, "key"),
@@ -245,6 +255,8 @@ def _clashes_of_loss(recipe: Recipe) -> Iterator[tuple[Keys, str]]:
         yield ("trust", "kind"), "neurd needs credit for all legal options; expected returns {kind: q} in every term"
     if not neurd and any(legal):
         yield ("credit", legal.index(True), "returns"), "returns q need the trust region neurd"
+    if recipe.optimiser.kind == "gauss_newton" and (not isinstance(recipe.trust, NeuRDFit) or recipe.extra):
+        yield ("optimiser", "kind"), "gauss_newton solves least squares; expected the trust region neurd_fit alone"
     if neurd and recipe.modulation:
         yield ("modulation",), "neurd takes its advantages as they are; leave modulation out"
     if recipe.ratio.denominator == "none" and not isinstance(recipe.trust, NoTrust | NeuRD | NeuRDFit):

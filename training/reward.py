@@ -11,6 +11,7 @@ from math import exp, fsum, log
 from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import Field
 
 from sim.scenarios.strict import Strict
@@ -19,7 +20,7 @@ from training.extras import NO_EXTRAS, Extras
 from training.paths import trajectories
 from training.schedule import Weight, at
 from training.slots import Count
-from training.trajectory import Row
+from training.trajectory import Row, earned
 
 _T = TypeVar("_T")
 LEAST = 1e-12
@@ -88,6 +89,19 @@ class Regret(_Source):
     kind: Literal["regret"]
 
 
+class Proposal(_Source):
+    """What a proposed task is worth, at its proposer's last decision; with p the share of solvers who succeeded.
+
+    difficulty: 1 − p (SSP). learnability: p(1 − p), highest where solvers succeed half of the time. Solvers get nothing
+    of it.
+    """
+
+    kind: Literal["proposal"]
+    pays: Literal["difficulty", "learnability"] = "learnability"
+    success: float = 0.0
+    """Return above which a solver succeeded."""
+
+
 class Judge(_Source):
     """A judge's score of the row."""
 
@@ -95,7 +109,7 @@ class Judge(_Source):
 
 
 Source: TypeAlias = Annotated[
-    Outcome | Step | Format | InfoGain | LogRatio | Anchored | Regret | Judge, Field(discriminator="kind")
+    Outcome | Step | Format | InfoGain | LogRatio | Anchored | Regret | Proposal | Judge, Field(discriminator="kind")
 ]
 
 
@@ -140,13 +154,15 @@ def _stream(source: Source, rows: Sequence[Row], extras: Extras) -> list[float]:
         case Step():
             return [row.reward for row in rows]
         case Format():
-            return [source.valid if row.valid else source.invalid for row in rows]
+            return [source.valid if row.valid else source.invalid if row.how else 0.0 for row in rows]
         case InfoGain():
             return info_gain(rows, extras)
         case LogRatio():
             return log_ratio(rows, extras, source.beta, source.agg)
         case Regret():
             return regret(rows, extras)
+        case Proposal():
+            return proposal(rows, source)
         case Judge():
             return list(_given("judge", extras.judge, rows))
     raise ValueError(f"{source.kind} is no source of its own")
@@ -159,13 +175,50 @@ def _given(name: str, array: tuple[_T, ...], rows: Sequence[Row]) -> tuple[_T, .
 
 
 def outcome(rows: Sequence[Row]) -> list[float]:
-    """The trajectory's whole reward at its last decision, 0 before."""
+    """The trajectory's whole reward at its last decision, 0 before; a branch's with what its trunk earned before it."""
     paid = [0.0] * len(rows)
-    for path in trajectories(rows):
-        whole = fsum(rows[decision[0]].reward for decision in path)
+    paths = trajectories(rows)
+    before: dict[tuple[str, str], float] = {}
+    for path in paths:
+        earned = 0.0
+        for place, decision in enumerate(path):
+            row = rows[decision[0]]
+            if row.parent and place:
+                before[row.seat, row.parent] = earned
+            earned += row.reward
+    for path in paths:
+        first = rows[path[0][0]]
+        whole = fsum([*(rows[decision[0]].reward for decision in path), before.get((first.seat, first.parent), 0.0)])
         for index in path[-1]:
             paid[index] = whole
     return paid
+
+
+def proposal(rows: Sequence[Row], source: Proposal) -> list[float]:
+    """What the proposer of each episode is paid. Raises ValueError where nobody tried what it proposed."""
+    solved: defaultdict[str, list[bool]] = defaultdict(list)
+    paths = trajectories(rows)
+    for path in paths:
+        row = rows[path[0][0]]
+        if row.role == "solver":
+            solved[row.episode].append(fsum(rows[decision[0]].reward for decision in path) > source.success)
+    paid = [0.0] * len(rows)
+    for path in paths:
+        row = rows[path[0][0]]
+        if row.role == "proposer":
+            if not solved[row.episode]:
+                raise ValueError(f"{row.episode}: nobody of the role solver tried what was proposed")
+            p = sum(solved[row.episode]) / len(solved[row.episode])
+            for index in path[-1]:
+                paid[index] = 1 - p if source.pays == "difficulty" else p * (1 - p)
+    return paid
+
+
+def learnt_returns(rows: Sequence[Row]) -> list[float]:
+    """What each seat with a row that is learnt from earned in each episode."""
+    seats = dict.fromkeys((row.episode, row.seat) for row in rows if row.trained)
+    whole = earned(replace(row, reward=paid) for row, paid in zip(rows, outcome(rows), strict=True))
+    return [whole[seat] for seat in seats]
 
 
 def info_gain(rows: Sequence[Row], extras: Extras) -> list[float]:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 from msgspec.structs import replace
 
 from sim.record.reader import Run
-from sim.runs import create, go
+from sim.runs import Session, create, go
 from sim.scenarios.scenario import load
-from sim.scenarios.scenario_schema import Scenario
+from sim.scenarios.scenario_schema import CastEntry, Scenario
 from sim.types import Engine
-from training.opponents import Matchup
+from training.credit import Tag
+from training.matchup import Matchup, last_versions
 from training.recipe import Recipe
-from training.slots import Group, Independent
+from training.slots import Chop, Mix, Trial
 from training.trajectory import Row, rows
 
 
@@ -23,30 +25,50 @@ class RolloutError(Exception):
     """The episodes of an update could not be played; the text says why."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """What the episodes of one matchup are played with."""
+
+    file: Path
+    """The scenario."""
+    sets: Sequence[str]
+    recipe: Recipe
+    matchup: Matchup
+    seed: int
+    folder: Path
+    """Where the runs go."""
+    run: str
+    """Id of the first run; what further ones are called begins with it."""
+    policies: Path
+    """Holds the folder of each version."""
+    engines: Mapping[str, Engine]
+    family: str = ""
+    """Of the rows, where it is not the scenario's name."""
+
+    def scenario(self, tables: int, group: int, sets: Sequence[str] = ()) -> Scenario:
+        """The scenario with so many tables, so many of which start alike, and further settings."""
+        own = overrides(self.recipe, self.matchup, self.policies)
+        alike = [f"seed={self.seed}", f"tables={tables}", f"group={group}"]
+        return load(self.file, [*self.sets, *alike, *own, *sets])
+
+
 def seats(scenario: Scenario) -> dict[str, str]:
     """The learners' entries of `models:`, and the policy of each: those whose `policy` is a bare name."""
     return {name: one.policy for name, one in scenario.models.items() if one.policy and "@" not in one.policy}
 
 
-def run_name(update: int, matchup: int | str = "*") -> str:
-    """Name of the run of an update's matchup, updates counted from 1; by default a pattern for all of them."""
-    return f"update-{update:06d}-{matchup}"
-
-
-def overrides(recipe: Recipe, matchup: Matchup, seed: int, policies: Path) -> list[str]:
-    """What a matchup sets in the scenario; `policies` holds the folder of each version.
-
-    Raises RolloutError for a structure that a scenario cannot play.
-    """
-    if not isinstance(recipe.structure, Independent | Group):
-        raise RolloutError(f"structure {recipe.structure.kind}: only independent and group episodes are played so far")
-    size = recipe.structure.size if isinstance(recipe.structure, Group) else 1
+def overrides(recipe: Recipe, matchup: Matchup, policies: Path) -> list[str]:
+    """What a matchup sets in the scenario, whatever is played; `policies` holds the folder of each version."""
     rollout = recipe.rollout
-    found = [f"seed={seed}", f"tables={matchup.tables}", f"group={size}"]
+    found: list[str] = []
     learnt = {matchup.speakers[entry] for entry in matchup.learners}
     for entry, label in matchup.speakers.items():
         found += [f"models.{entry}.policy={label}", f"models.{entry}.temperature={rollout.temperature}"]
-        found.append(f"models.{entry}.adapters={{{label}: {orjson.dumps(str(policies / label)).decode()}}}")
+        versions = [label]
+        if isinstance(recipe.actors, Mix) and entry in matchup.learners:
+            versions = last_versions(label, recipe.actors.last)
+        folders = {version: str(policies / version) for version in versions}
+        found.append(f"models.{entry}.adapters={orjson.dumps(folders).decode()}")
         found += [f"models.{entry}.top_p={rollout.top_p}", f"models.{entry}.max_tokens={rollout.max_tokens}"]
         found += [f"models.{entry}.record_tokens={str(label in learnt).lower()}"]
     if any(name in ("state", "anchor") for term in recipe.credit for name in term.key):
@@ -54,31 +76,41 @@ def overrides(recipe: Recipe, matchup: Matchup, seed: int, policies: Path) -> li
     return found
 
 
-def play(
-    file: Path,
-    sets: Sequence[str],
-    recipe: Recipe,
-    matchup: Matchup,
-    *,
-    seed: int,
-    folder: Path,
-    policies: Path,
-    run: str,
-    engines: Mapping[str, Engine],
-) -> list[Row]:
-    """Play one matchup as run `run` of the folder, and read its rows.
+def learners(scenario: Scenario, stage: Stage) -> list[CastEntry]:
+    """The entries of the cast whose answers, or memories, are by a policy that is trained, now or in other updates."""
+    speaking = stage.matchup.speakers
+    entries = [entry for _, entry in scenario.entries]
+    return [one for one in entries if one.model in speaking or one.settings.get("writer") in speaking]
 
-    Rows of seats that do not learn here are marked so. Raises RolloutError where the run does not come to its end.
-    """
-    scenario = load(file, [*sets, *overrides(recipe, matchup, seed, policies)])
-    path = create(scenario, folder, run)
-    session = go(path, engines=engines)
+
+def writes(recipe: Recipe) -> bool:
+    """Whether what agents write into their memories is learnt from too."""
+    structure = recipe.structure
+    if isinstance(structure, Chop) or (isinstance(structure, Trial) and structure.reflect):
+        return True
+    return any(isinstance(term.span, Tag) and "summary" in term.span.tags for term in recipe.credit)
+
+
+def play(stage: Stage, tables: int, group: int = 1, sets: Sequence[str] = ()) -> list[Row]:
+    """Play a matchup in one run and read its rows, those of seats that do not learn marked so. Raises RolloutError."""
+    path = create(stage.scenario(tables, group, sets), stage.folder, stage.run)
+    finished(path, stage)
+    return read(path, stage)
+
+
+def finished(path: Path, stage: Stage) -> Session:
+    """Play a run to its end. Raises RolloutError where it does not come there."""
+    session = go(path, engines=stage.engines)
     if session.status != "finished":
         raise RolloutError(f"{path}: {session.status}: {session.cause}")
+    return session
+
+
+def read(path: Path, stage: Stage) -> list[Row]:
+    """The rows of a run that was played on this stage."""
+    matchup = stage.matchup
     labels = {matchup.speakers[entry] for entry in matchup.learners}
-    models = {member: entry.model for _, entry in scenario.entries for member in entry.agents}
-    found = rows(path, family=scenario.name, trained=labels)
-    return [row if models[row.seat] in matchup.learners else replace(row, trained=False) for row in found]
+    return rows(path, family=stage.family, trained=labels, entries=matchup.learners, writing=writes(stage.recipe))
 
 
 def stored(paths: Sequence[Path], entries: Mapping[str, str]) -> list[Row]:

@@ -32,6 +32,8 @@ class Sample(Struct, frozen=True, kw_only=True):
     """The tokens that are scored, at least one."""
     allowed: Allowed = None
     """Support of each of them; None: the whole vocabulary."""
+    banned: tuple[Tokens, ...] = ()
+    """What is not in the whole vocabulary, of each of them; empty: nothing."""
     temperature: float = 1.0
     policy: str = ""
     """Policy version that sampled it."""
@@ -91,6 +93,7 @@ def samples(
             prompt=row.prompt,
             ids=row.ids,
             allowed=support.allowed,
+            banned=support.banned,
             temperature=support.temperature,
             policy=row.policy_hash or row.policy,
             behaviour=row.logprobs,
@@ -227,6 +230,7 @@ def pair_samples(
                         prompt=row.prompt,
                         ids=row.ids,
                         allowed=support.allowed,
+                        banned=support.banned,
                         temperature=support.temperature,
                         bundle=f"pair {number}",
                         preference=side / len(pairs),

@@ -48,13 +48,14 @@ class Tree(Strict):
     size: Count
     """Trunks from one start."""
     nodes: Count
-    """Nodes that branch in one start."""
+    """Nodes that branch in one start, those of the trunks with the highest scores."""
     branches: Count
     """Further branches at each of them."""
     rule: Literal["surprisal", "entropy_rise"]
-    """Where: at the largest mean −log μ, or where entropy rose most since the first decision."""
+    """Score: the mean −log μ of what was sampled, or what that, as an estimate of the entropy, exceeds the seat's first
+    decision by."""
     penalty: float = 0.0
-    """Taken off a node's score for every branch it already has."""
+    """Taken off a node's score for every branch it already has: the first question of all trunks is one node."""
 
 
 class Trial(Strict):
@@ -69,7 +70,7 @@ class Trial(Strict):
 
 
 class Propose(Strict):
-    """A proposer makes tasks, solvers try each of them, in one episode."""
+    """A proposer makes a task, solvers try it, in one episode of a world with these two roles."""
 
     kind: Literal["propose"]
     proposals: Count
@@ -85,9 +86,9 @@ class Chop(Strict):
     size: Count
     """Episodes from one start."""
     context: Count
-    """Tokens at which a summary takes the place of what came before."""
+    """Tokens of memory at which a summary takes the place of what came before."""
     summaries: Count
-    """Most summaries in an episode; one that needs more is truncated."""
+    """Most summaries of a seat in an episode; where it needed more, it counts as truncated."""
 
 
 class Stored(Strict):
@@ -155,12 +156,34 @@ class League(_Acting):
     """Learners that play the main agents only."""
     league_exploiters: Annotated[int, Field(ge=0)] = 1
     """Learners that play the whole pool, and start anew."""
+    add_every: Count = 10
+    """Updates after which the main agents' newest versions join the pool."""
+    beats: Share = 0.7
+    """Win rate beyond which an exploiter joins."""
+    patience: Count = 100
+    """Updates after which it joins in any case."""
+    reset_share: Share = 0.25
+    """Probability that a league exploiter starts anew when it has joined; a main exploiter always does."""
 
     @model_validator(mode="after")
     def _whole(self) -> League:
         if self.self_play + self.pfsp > 1:
             raise ValueError(f"self_play {self.self_play} and pfsp {self.pfsp} are more than 1 together")
         return self
+
+
+class PSRO(_Acting):
+    """Best responses to what a meta-solver makes of the members, one policy at a time; two seats."""
+
+    kind: Literal["psro"]
+    solver: Literal["meta_nash", "replicator", "uniform"] = "meta_nash"
+    """Of the empirical game of all members."""
+    every: Count = 50
+    """Updates of one best response, which then joins."""
+    games: Count = 100
+    """Games of any two members in each order, by which the empirical game is known."""
+    anew: bool = False
+    """Whether each best response starts from the policy's first version instead of its last."""
 
 
 class NFSP(_Acting):
@@ -202,7 +225,7 @@ class Population(_Acting):
 
 
 Actors: TypeAlias = Annotated[
-    Self | Fixed | Lagged | Pool | League | NFSP | Mix | Teacher | Population, Field(discriminator="kind")
+    Self | Fixed | Lagged | Pool | League | PSRO | NFSP | Mix | Teacher | Population, Field(discriminator="kind")
 ]
 
 

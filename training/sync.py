@@ -9,7 +9,7 @@ an adapter that never arrives is seen as soon as the sum is large enough.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -21,9 +21,11 @@ from agents.engines.choices import ChoiceMask
 from agents.engines.weights import fingerprint
 from sim.types import Choice, Completion, Logprobs, Message, Request, Sampling, Tokens
 from training.forward import option_logprobs
-from training.policy import Base, Policy, Saved, retain, saved_in
+from training.matchup import name_of
+from training.policy import ATTENTION, Base, Policy, Saved, retain, saved_in, versions
 
 CANARY = "canary"
+CANARY_RANK = 8
 FACTOR = 4.0
 """The tolerance, in differences measured on the base model."""
 LEAST = 1e-4
@@ -80,8 +82,8 @@ class Publisher:
 
     `root`: the folder of the versions. `probes`: choices that the engine is asked about after every delivery; the
     closer to what is trained, the smaller the updates that are seen. Of each policy the last `keep` versions stay, and
-    those in `named`, which may change at any time. Raises DeliveryError where the engine and the trainer differ on the
-    base model by more than `most` nats.
+    on disk those in `named`, which may change at any time. Raises DeliveryError where the engine and the trainer differ
+    on the base model by more than `most` nats.
     """
 
     def __init__(
@@ -97,28 +99,29 @@ class Publisher:
     ) -> None:
         self._engine, self._base, self._root, self._keep = engine, base, Path(root), keep
         self.named = set(named)
-        """Versions that stay whatever their age."""
+        """Versions that stay on disk whatever their age."""
         self._probes = [replace(probe, policy="", sampling=Sampling(temperature=1.0)) for probe in probes]
         # The prompt's ids as the engine has them: nothing is tokenised twice.
         prompts = [engine.submit(probe).result().prompt_ids for probe in self._probes]
         self._questions = list(zip(prompts, map(self._mask, self._probes), strict=True))
         self._served: dict[str, Values] = {}
+        self._guests: list[str] = []
         self._plain = self._engine_values("")
-        difference = _difference(self._plain, self._trainer_values(base.plain()))
-        if difference > most:
-            raise DeliveryError(f"engine and trainer differ on the base model by {difference:.2g} nats: two models?")
-        self.tolerance = max(FACTOR * difference, LEAST)
+        error = difference(self._plain, self._trainer_values(base.plain()))
+        if error > most:
+            raise DeliveryError(f"engine and trainer differ on the base model by {error:.2g} nats: two models?")
+        self.tolerance = max(FACTOR * error, LEAST)
         """Nats by which the engine may differ from the trainer."""
 
     @property
     def served(self) -> list[str]:
-        """Versions that the engine serves, in the order in which they were delivered."""
+        """Versions that the engine serves, in the order in which they were delivered; guests not among them."""
         return list(self._served)
 
-    def prove(self, seed: int = 0) -> Published:
+    def prove(self, seed: int = 0, targets: Sequence[str] = ATTENTION) -> Published:
         """Publish an adapter with large weights, see that it acts, and remove it. Raises DeliveryError."""
         shutil.rmtree(self._root / f"{CANARY}@1", ignore_errors=True)
-        canary = self._base.create(CANARY, rank=8, seed=seed)
+        canary = self._base.create(CANARY, rank=CANARY_RANK, targets=targets, seed=seed)
         try:
             canary.shake(seed, 0.1)
             published = self.publish(canary)
@@ -144,10 +147,7 @@ class Publisher:
         folder = self._root / saved.label
         if fingerprint(folder) != saved.hash:
             raise DeliveryError(f"{folder} holds other weights than were saved as {saved.label}")
-        try:
-            self._engine.add_policy(saved.label, folder)
-        except ValueError as error:
-            raise DeliveryError(f"the engine refused {saved.label}: {error}") from error
+        self._add(saved.label)
         try:
             return self._proved(policy, saved, folder)
         except BaseException:
@@ -155,36 +155,69 @@ class Publisher:
             raise
 
     def deliver_again(self, policy: Policy) -> Published:
-        """Have the engine serve the policy's last version, which is on disk. Raises DeliveryError, WeightsError."""
+        """After a restart: have the engine serve the policy's last versions, which are on disk, and prove the newest.
+
+        Raises DeliveryError, WeightsError.
+        """
+        older = [version for version in versions(self._root, policy.name) if version < policy.version]
+        for version in older[max(0, len(older) - self._keep + 1) :]:
+            label = f"{policy.name}@{version}"
+            self._add(label)
+            self._served[label] = self._engine_values(label)
         return self.deliver(policy, saved_in(self._root / policy.label))
+
+    def withdraw(self) -> None:
+        """Have the engine forget every version."""
+        self.call_up(())
+        for label in self.served:
+            self.remove(label)
+
+    def call_up(self, labels: Iterable[str]) -> None:
+        """Have the engine serve these versions too, older ones from disk as guests; those called up before go.
+
+        Raises DeliveryError.
+        """
+        wanted = [label for label in dict.fromkeys(labels) if label not in self._served]
+        for label in [label for label in self._guests if label not in wanted]:
+            self._engine.remove_policy(label)
+            self._guests.remove(label)
+        for label in [label for label in wanted if label not in self._guests]:
+            self._add(label)
+            self._guests.append(label)
 
     def remove(self, label: str) -> None:
         """Have the engine forget a version once its open calls are answered; its folder stays."""
         self._engine.remove_policy(label)
         del self._served[label]
 
+    def _add(self, label: str) -> None:
+        try:
+            self._engine.add_policy(label, self._root / label)
+        except ValueError as error:
+            raise DeliveryError(f"the engine refused {label}: {error}") from error
+
     def _proved(self, policy: Policy, saved: Saved, folder: Path) -> Published:
         wanted = self._trainer_values(policy.active())
         found = self._engine_values(saved.label)
-        error = _difference(wanted, found)
+        error = difference(wanted, found)
         if error > self.tolerance:
             raise DeliveryError(f"the engine was told to serve {saved.label} and serves {self._whose(found)}: "
                                 f"off by {error:.2g} nats, {self.tolerance:.2g} allowed")  # fmt: skip
-        moved = _difference(found, self._served.get(saved.parent, self._plain))
+        moved = difference(found, self._served.get(saved.parent, self._plain))
         self._served[saved.label] = found
         return Published(saved, folder, error, moved, moved > self.tolerance)
 
     def _whose(self, found: Values) -> str:
         """Which weights give these values."""
         known = {"the base model": self._plain} | {f"the old {label}": old for label, old in self._served.items()}
-        name = min(known, key=lambda one: _difference(known[one], found))
-        return name if _difference(known[name], found) <= self.tolerance else "weights it was never given"
+        name = min(known, key=lambda one: difference(known[one], found))
+        return name if difference(known[name], found) <= self.tolerance else "weights it was never given"
 
     def _retire(self, name: str) -> None:
         """Remove the versions of a policy that needn't stay."""
-        for label in retain(self._root, name, self._keep, self.named):
-            if label in self._served:
-                self.remove(label)
+        for label in [label for label in self._served if name_of(label) == name][: -self._keep]:
+            self.remove(label)
+        retain(self._root, name, self._keep, self.named)
 
     def _mask(self, probe: Request) -> ChoiceMask:
         if not isinstance(probe.format, Choice):
@@ -205,6 +238,6 @@ class Publisher:
             return tuple(value for each in option_logprobs(model, self._questions) for value in each)
 
 
-def _difference(one: Values, other: Values) -> float:
+def difference(one: Sequence[float], other: Sequence[float]) -> float:
     """The largest difference of a log-probability, in nats."""
     return max(abs(max(a, RAREST) - max(b, RAREST)) for a, b in zip(one, other, strict=True))

@@ -1,5 +1,7 @@
 """Trajectories: one decision a row, as the engine had it. Nothing is tokenised again, nothing dropped silently.
 
+What an agent wrote into its memory before it decided can stand in rows of its own, of the same decision.
+
 A row's `reward` is what its agent earned from this decision up to its next one (all that came earlier belongs to the
 first), so the rewards of an agent's rows sum to what it earned in the episode.
 """
@@ -8,17 +10,20 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import orjson
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sim.record.reader import RecordedCall, Run
 from sim.scenarios.scenario import loads
 from sim.types import JSON, AgentId, Logprobs, RecordedDecision, Tokens
 
+WRITING = ("memory", "reflect")
+"""Purposes of calls whose answers an agent remembers."""
 Field: TypeAlias = str
 """Name of a field of `Row`; credit, modulation and filters group rows by tuples of them."""
 
@@ -74,6 +79,8 @@ class Row(Struct, frozen=True, kw_only=True):
     temperature: float = 1.0
     options: tuple[str, ...] = ()
     """The choice constraint: the legal answers in the order they were offered; empty: no choice."""
+    bounds: tuple[int, int] | None = None
+    """Of free text: most characters, and most tokens with end-of-turn; None: no free text."""
     option_logprobs: tuple[float, ...] = ()
     """Of the options under the behaviour policy, where they are known."""
     explored: float = 0.0
@@ -99,21 +106,45 @@ class Row(Struct, frozen=True, kw_only=True):
         return self.how in ("chosen", "retried")
 
 
-def rows(path: Path, *, family: str = "", trained: Collection[str] = ()) -> list[Row]:
+def rows(
+    path: Path,
+    *,
+    family: str = "",
+    trained: Collection[str] = (),
+    entries: Collection[str] | None = None,
+    writing: bool = False,
+) -> list[Row]:
     """Every decision of a stored run, episode by episode, in log order. `trained` are the policies that learn.
+
+    They learn where they spoke for one of these `entries` of `models:` (all, where not given). With `writing`, what an
+    agent wrote into its memory has rows of its own, before the one that decided and of the same turn.
 
     Raises TrajectoryError where the record lacks what the learner needs of a trained policy's call.
     """
     with Run(path) as run:
         manifest = run.manifest()
         scenario = loads(manifest.scenario, Path(manifest.base), file=f"{path.name}: scenario")
-        deciding = _deciding_calls(run)
+        calls = _calls(run)
+        models = frozenset(scenario.models if entries is None else entries)
+        contexts = {name: model.context for name, model in scenario.models.items()}
         hashes = {row[0]: row[2] for page in run.pages("policies") for row in page}
         found: list[Row] = []
         for table in range(run.tables):
             group = f"{manifest.id}/{table // scenario.group}"
-            spec = _Episode(f"{manifest.id}:{table}", group, family or scenario.name, frozenset(trained), hashes)
-            found += _episode(run, table, spec, deciding)
+            spec = _Episode(
+                *(f"{manifest.id}:{table}", group, family or scenario.name),
+                *(frozenset(trained), models, contexts, hashes, writing),
+            )
+            found += _episode(run, table, spec, calls)
+    return found
+
+
+def earned(rows: Iterable[Row]) -> dict[tuple[str, AgentId], float]:
+    """What each seat earned in each episode: a decision counts once, in however many rows it stands."""
+    decisions = {(row.episode, row.seat, row.turn): row.reward for row in rows}
+    found: dict[tuple[str, AgentId], float] = {}
+    for (episode, seat, _), reward in decisions.items():
+        found[episode, seat] = found.get((episode, seat), 0.0) + reward
     return found
 
 
@@ -128,23 +159,32 @@ class _Episode(NamedTuple):
     group: str
     family: str
     trained: frozenset[str]
+    models: frozenset[str]
+    """Entries of `models:` whose calls are learnt from."""
+    contexts: Mapping[str, int]
+    """Tokens that prompt and answer may take together, by entry."""
     hashes: Mapping[str, str]
+    writing: bool
 
 
 _Key: TypeAlias = tuple[int, AgentId, int, int]
 
 
-def _deciding_calls(run: Run) -> dict[_Key, RecordedCall]:
-    """The last call of every decision: the one whose answer was judged."""
-    return {call.key[:4]: call for call in run.calls()}
+def _calls(run: Run) -> dict[_Key, list[RecordedCall]]:
+    """The calls of every decision; the last one's answer was judged."""
+    found: dict[_Key, list[RecordedCall]] = {}
+    for call in run.calls():
+        found.setdefault(call.key[:4], []).append(call)
+    return found
 
 
-def _episode(run: Run, table: int, spec: _Episode, deciding: Mapping[_Key, RecordedCall]) -> list[Row]:
-    cast = run.cast(table)
-    roles = {member.seat.agent: member.seat.role for member in cast}
+def _episode(run: Run, table: int, spec: _Episode, of: Mapping[_Key, list[RecordedCall]]) -> list[Row]:
+    members = run.cast(table)
+    roles = {member.seat.agent: member.seat.role for member in members}
     decisions = list(run.decisions(table))
-    calls = [deciding.get((table, one.action.agent, one.action.seen, one.nth)) for one in decisions]
-    speakers = {member.seat.agent: member.model or "scripted" for member in cast}
+    made = [of.get((table, one.action.agent, one.action.seen, one.nth), []) for one in decisions]
+    calls = [each[-1] if each else None for each in made]
+    speakers = {member.seat.agent: member.model or "scripted" for member in members}
     for one, call in zip(decisions, calls, strict=True):
         if call is not None:
             speakers[one.action.agent] = call.policy or call.model
@@ -156,35 +196,44 @@ def _episode(run: Run, table: int, spec: _Episode, deciding: Mapping[_Key, Recor
     found = []
     for place, (one, call) in enumerate(zip(decisions, calls, strict=True)):
         agent = one.action.agent
-        found.append(
-            Row(
-                episode=spec.name,
-                group=spec.group,
-                task=spec.group,
-                family=spec.family,
-                turn=turns[agent],
-                seat=agent,
-                role=roles[agent],
-                opponents=tuple(speaker for other, speaker in speakers.items() if other != agent),
-                answer=one.action.answer,
-                how=one.action.how,
-                key=one.key or "",
-                state=one.state.hex() if one.state else "",
-                reward=rewards[place],
-                ended=ends.get(agent, "") if last[agent] == place else "",
-                **_said(call, spec),
-            )
+        row = Row(
+            episode=spec.name,
+            group=spec.group,
+            task=spec.group,
+            family=spec.family,
+            turn=turns[agent],
+            seat=agent,
+            role=roles[agent],
+            opponents=tuple(speaker for other, speaker in speakers.items() if other != agent),
+            answer=one.action.answer,
+            how=one.action.how,
+            key=one.key or "",
+            state=one.state.hex() if one.state else "",
+            reward=rewards[place],
+            ended=ends.get(agent, "") if last[agent] == place else "",
         )
+        if spec.writing:
+            found += [_written(row, each, spec) for each in made[place][:-1] if each.purpose in WRITING]
+        found.append(replace(row, **_said(call, spec)))
         turns[agent] += 1
     return found
 
 
+def _written(row: Row, call: RecordedCall, spec: _Episode) -> Row:
+    """What was written into the memory before the row's decision: a row of the same decision."""
+    said = _said(call, spec)
+    completion = call.completion
+    whole = completion.finish == "stop" and not completion.error
+    span = Span(kind="summary", start=0, stop=len(completion.ids))
+    return replace(row, **said, answer=completion.text, how="chosen" if whole else "faulted", spans=(span,))
+
+
 def _said(call: RecordedCall | None, spec: _Episode) -> dict[str, Any]:
-    """What the deciding call adds to a row."""
+    """What a call adds to a row."""
     if call is None:
         return {"trained": False}
     completion = call.completion
-    trained = call.policy in spec.trained
+    trained = call.policy in spec.trained and call.model in spec.models
     if trained and completion.ids and not completion.prompt_ids:
         raise TrajectoryError(
             f"{spec.name}: the prompts of {call.policy!r} are not recorded as tokens; set record_tokens: true for "
@@ -192,16 +241,19 @@ def _said(call: RecordedCall | None, spec: _Episode) -> dict[str, Any]:
         )
     if trained and float(call.sampling["top_p"]) < 1:
         raise TrajectoryError(f"{spec.name}: {call.policy!r} was sampled with top_p below 1; nothing unbiased follows")
+    form, most = orjson.loads(call.format), int(call.sampling["max_tokens"])
+    room = spec.contexts[call.model] - len(completion.prompt_ids)
     return {
         "trained": trained,
         "policy": completion.policy or call.policy,
-        "policy_hash": spec.hashes.get(call.policy, ""),
+        "policy_hash": spec.hashes.get(completion.policy or call.policy, ""),
         "prompt": completion.prompt_ids,
         "ids": completion.ids,
         "logprobs": completion.logprobs,
         "distribution": completion.distribution,
         "temperature": float(call.sampling["temperature"]),
-        "options": tuple(orjson.loads(call.format).get("choice", ())),
+        "options": tuple(form.get("choice", ())),
+        "bounds": (form["text"], max(min(most, room), 2)) if "text" in form else None,
     }
 
 

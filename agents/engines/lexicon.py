@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import torch
 
-from agents.engines.bounds import Progress, fits, may_end, piece
+from agents.engines.bounds import START, Progress, fits, may_end, piece, walk
+from sim.types import Tokens
 
 
 def token_bytes(tokenizer: Any, size: int) -> list[bytes]:
@@ -48,18 +50,34 @@ def _byte_alphabet() -> dict[str, bytes]:
 class Lexicon:
     """The tokens of a vocabulary, grouped by what they do to a text. `size` is the number of the model's logits."""
 
-    def __init__(self, tokenizer: Any, size: int, device: torch.device) -> None:
+    def __init__(self, tokenizer: Any, size: int, device: torch.device | str) -> None:
         self.pieces = [piece(data) for data in token_bytes(tokenizer, size)]
         self._kinds = sorted({known for known in self.pieces if known is not None})
         number = {kind: i for i, kind in enumerate(self._kinds)}
         self._kind = torch.tensor([number[p] if p else len(number) for p in self.pieces], device=device)
         self._widest = max(kind.chars for kind in self._kinds)
         self.banned = lru_cache(1024)(self._banned)
+        self._listed = lru_cache(1024)(self._list)
 
     def mask(self, progress: Progress, chars: int, tokens: int, end: int) -> torch.Tensor:
         """True (shape: size) where a token may not come next; texts equally far from their bounds share one tensor."""
+        return self.banned(*self._left(progress, chars, tokens), end)
+
+    def along(self, ids: Sequence[int], chars: int, tokens: int, end: int) -> tuple[Tokens, ...]:
+        """The tokens that could not come at each place of a text, whose bounds these are."""
+        progress, found = START, []
+        for token in ids:
+            found.append(self._listed(*self._left(progress, chars, tokens), end))
+            progress = walk(self.pieces, [token], progress)
+        return tuple(found)
+
+    def _left(self, progress: Progress, chars: int, tokens: int) -> tuple[Progress, int, int]:
+        """What the mask depends on: the state of the text, and how far off its bounds are."""
         start = Progress(progress.open, 0, 0, progress.visible)
-        return self.banned(start, min(chars - progress.chars, self._widest), min(tokens - progress.tokens, 8), end)
+        return start, min(chars - progress.chars, self._widest), min(tokens - progress.tokens, 8)
+
+    def _list(self, progress: Progress, chars: int, tokens: int, end: int) -> Tokens:
+        return tuple(self.banned(progress, chars, tokens, end).nonzero()[:, 0].tolist())
 
     def _banned(self, progress: Progress, chars: int, tokens: int, end: int) -> torch.Tensor:
         allowed = [fits(progress, kind, chars, tokens) for kind in self._kinds]

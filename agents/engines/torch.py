@@ -123,6 +123,10 @@ class TorchEngine:
         self._thread = threading.Thread(target=self._run, name="agora-torch", daemon=True)
         self._thread.start()
 
+    def banned(self, bounds: tuple[int, int], ids: Tokens) -> tuple[Tokens, ...]:
+        """The tokens that could not come at each place of a free text of at most so many characters and tokens."""
+        return self._lexicon.along(ids, *bounds, self._encoder.end)
+
     @property
     def forwards(self) -> int:
         """Passes through the model so far."""

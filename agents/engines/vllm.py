@@ -14,15 +14,20 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequenc
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from agents.engines import vllm_process as process
 from agents.engines.encoding import Encoder, Refused
+from agents.engines.lexicon import Lexicon
 from sim.answers import schema
 from sim.types import Choice, Completion, EngineFailure, Form, Logprobs, Request, Text, Tokens, Usage
 
 T = TypeVar("T")
+
+RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
+"""Largest ranks of adapters that vLLM can be started with."""
 
 
 @dataclass(eq=False)
@@ -40,8 +45,10 @@ class VLLMEngine:
     """Answers from a model served by vLLM; blocks until the model is loaded (14–60 s). Raises EngineFailure.
 
     `model`: "embedded", a folder or a hub name. `adapters`: LoRA folders by policy name; `max_adapters`: places for
-    them and for those added later (as many as `adapters` where not given). `max_model_len`: tokens of prompt and
-    answer together. `seed`: of the engine; each request brings its own.
+    them and for those added later (as many as `adapters` where not given). `max_lora_rank`: the largest rank of an
+    adapter; `lora_modules`: the layers that it may change, by the last part of their names (all where not given); on a
+    CPU the time of a call grows with both. `max_model_len`: tokens of prompt and answer together. `seed`: of the
+    engine; each request brings its own.
     """
 
     def __init__(
@@ -55,6 +62,7 @@ class VLLMEngine:
         adapters: Mapping[str, str] | None = None,
         max_adapters: int | None = None,
         max_lora_rank: int = 32,
+        lora_modules: Sequence[str] | None = None,
         gpu_memory_utilization: float = 0.85,
     ) -> None:
         settings: dict[str, Any] = {
@@ -70,7 +78,12 @@ class VLLMEngine:
         if self._places:
             # One place more than adapters: on a CPU, vLLM gives base requests in a mixed batch the last place's
             # adapter, so it must stay empty.
-            settings |= {"enable_lora": True, "max_loras": self._places + 1, "max_lora_rank": max_lora_rank}
+            settings |= {"enable_lora": True, "max_loras": self._places + 1, "max_lora_rank": _rank(max_lora_rank)}
+            settings["lora_target_modules"] = list(lora_modules) if lora_modules else None
+        self._modules = frozenset(lora_modules or ())
+        for folder in (adapters or {}).values():
+            if refusal := self._unfit(folder):
+                raise EngineFailure(refusal)
         self._adapter_numbers = itertools.count(1)
         self._adapters = {
             name: _Adapter(folder, next(self._adapter_numbers)) for name, folder in (adapters or {}).items()
@@ -82,6 +95,14 @@ class VLLMEngine:
         self.mask = self._encoder.mask
         """The choice mask of a tuple of options over this model's tokens."""
         atexit.register(self.close)
+
+    @cached_property
+    def _lexicon(self) -> Lexicon:
+        return Lexicon(self._served.tokenizer, self._served.vocabulary, "cpu")
+
+    def banned(self, bounds: tuple[int, int], ids: Tokens) -> tuple[Tokens, ...]:
+        """The tokens that could not come at each place of a free text of at most so many characters and tokens."""
+        return self._lexicon.along(ids, *bounds, self._encoder.end)
 
     def submit(self, request: Request) -> Future[Completion]:
         """Start a call at once, from any thread. A request that cannot be answered is a completion with `error`."""
@@ -231,13 +252,26 @@ class VLLMEngine:
     def _lora(self, name: str) -> Any:
         return process.adapter(name, self._adapters[name].number, self._adapters[name].folder)
 
+    def _unfit(self, folder: str) -> str:
+        """Why the adapter of a folder cannot be served, or nothing. vLLM would leave layers out without a word."""
+        file = Path(folder) / "adapter_model.safetensors"
+        if not file.is_file():
+            return f"{folder} holds no adapter_model.safetensors; pickled weights are never loaded"
+        try:
+            changed = process.changed_modules(file)
+        except Exception as error:
+            return f"{file} cannot be read: {' '.join(str(error).split())}"[:300]
+        if self._modules and (more := sorted(changed - self._modules)):
+            return f"{folder} changes {', '.join(more)}; served are {', '.join(sorted(self._modules))} (lora_modules)"
+        return ""
+
     async def _add(self, name: str, folder: str) -> None:
         if not name or name in self._adapters:
             raise Refused(f"there is a policy {name!r} already")
         if len(self._adapters) >= self._places:
             raise Refused(f"no place for policy {name!r} beside {sorted(self._adapters)}; raise max_adapters")
-        if not (Path(folder) / "adapter_model.safetensors").is_file():
-            raise Refused(f"{folder} holds no adapter_model.safetensors; pickled weights are never loaded")
+        if refusal := self._unfit(folder):
+            raise Refused(refusal)
         self._adapters[name] = _Adapter(folder, next(self._adapter_numbers))
         try:
             await self._served.load(self._lora(name))
@@ -266,3 +300,11 @@ class VLLMEngine:
         if adapter.removed and not adapter.open:
             await self._served.unload(adapter.number)
             del self._adapters[name]
+
+
+def _rank(least: int) -> int:
+    """The smallest rank that vLLM can be started with for adapters of this one. Raises EngineFailure."""
+    found = next((rank for rank in RANKS if rank >= least), None)
+    if found is None:
+        raise EngineFailure(f"vLLM serves adapters up to rank {RANKS[-1]}, not {least}")
+    return found

@@ -53,6 +53,8 @@ class Served:
         self._door = threading.Lock()
         self._llm: Any = None
         self.tokenizer: Any = None
+        self.vocabulary = 0
+        """Number of the model's logits."""
         ready: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, args=(settings, ready), name="agora-vllm", daemon=True)
         self._thread.start()
@@ -104,6 +106,7 @@ class Served:
         try:
             self._llm = self._loop.run_until_complete(self._load(settings))
             self.tokenizer = self._llm.get_tokenizer()
+            self.vocabulary = self._llm.model_config.get_vocab_size()
             ready.set_result(None)
             watch = self._loop.create_task(self._watch())
             self._loop.run_forever()
@@ -234,10 +237,18 @@ def json_constraint(schema: Mapping[str, Any]) -> Any:
 
 
 def adapter(policy: str, number: int, folder: str) -> Any:
-    """vLLM's request for a LoRA adapter."""
+    """vLLM's request for a LoRA adapter. Its name holds the number: what is kept of prompts goes by name and folder."""
     from vllm.lora.request import LoRARequest
 
-    return LoRARequest(policy, number, folder)
+    return LoRARequest(f"{policy} {number}", number, folder)
+
+
+def changed_modules(file: Path) -> set[str]:
+    """Last parts of the names of the layers that an adapter's file has matrices for."""
+    from safetensors import safe_open
+
+    with safe_open(file, "np") as opened:
+        return {name.partition(".lora_")[0].rpartition(".")[2] for name in opened.keys()}  # noqa: SIM118
 
 
 def _line(error: BaseException) -> str:

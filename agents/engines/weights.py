@@ -5,7 +5,6 @@ Left out: adapters that bring more than low-rank matrices (trained biases, whole
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 from pathlib import Path
@@ -17,6 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 from transformers.utils import logging
+
+from sim.fingerprint import fingerprint as content
 
 ADAPTER = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
@@ -41,16 +42,11 @@ def load_model(folder: str | Path, dtype: torch.dtype | str, device: torch.devic
 
 
 def fingerprint(folder: str | Path) -> str:
-    """SHA-256 (hex) of a folder's safetensors files in the order of their names. Raises WeightsError for none."""
-    files = sorted(Path(folder).glob("*.safetensors"))
-    if not files:
-        raise WeightsError(f"{folder} holds no safetensors file")
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as opened:
-            while data := opened.read(1 << 20):
-                digest.update(data)
-    return digest.hexdigest()
+    """As `sim.fingerprint`. Raises WeightsError for a folder without weights."""
+    try:
+        return content(folder)
+    except ValueError as error:
+        raise WeightsError(str(error)) from None
 
 
 def read_weights(file: str | Path) -> dict[str, torch.Tensor]:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sim.commands import trained
+from sim.commands.options import RUNS, All, Budget, Folder, Quiet, RunName, Sets
+
 if TYPE_CHECKING:
     from sim.commands.doctor import Line
     from sim.runs import Session
@@ -22,14 +25,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # drawing boxes would double the time that help takes
 )
 
-Folder = Annotated[Path, typer.Option("--runs", help="Folder of the runs.", envvar="AGORA_RUNS")]
-RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the start of one, `last`, or its file.")]
-Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another value for a key.")]
-Budget = Annotated[int | None, typer.Option(help="Pause, resumably, once this many tokens are spent.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")]
-All = Annotated[bool, typer.Option("--all", help="Every number and every reward, not only the first of each.")]
 SETTABLE = "A world parameter that may change, or models.NAME.key, from then on."
-RUNS = Path("runs")
 
 
 def main() -> None:
@@ -299,6 +295,12 @@ def train(
     from_runs: Annotated[
         list[str] | None, typer.Option("--from", metavar="RUN", help="Learn from stored runs.")
     ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FOLDER", help="Weights that a learner starts from, also a foreign LoRA adapter's."),
+    ] = None,
+    go_on: Annotated[bool, typer.Option("--go-on", help="Train on, whatever stopped the training.")] = False,
+    tensorboard: Annotated[Path | None, typer.Option(help="Folder to write TensorBoard's scalars to.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="What one update costs; nothing is kept.")] = False,
     runs: Folder = RUNS,
     quiet: Quiet = False,
@@ -314,13 +316,16 @@ def train(
     try:
         stored = [find(runs, name).resolve() for name in from_runs or []]
         file = scenario_file(scenario) if scenario else None
-        plan = command.planned(recipe, file, sets or [], recipe_sets or [], seed, out, stored)
+        plan = command.planned(recipe, file, sets or [], recipe_sets or [], seed, out, stored, policy or [])
         if dry_run:
             _print(command.cost(plan))
-        else:
-            command.train(plan, out, updates, quiet)
+        elif command.train(plan, out, updates, quiet, go_on=go_on, board=tensorboard):
+            raise typer.Exit(3)
     except command.FAILURES as error:
         raise BadInput(str(error)) from error
+
+
+app.registered_commands += trained.app.registered_commands
 
 
 def _print(*things: object) -> None:

@@ -1,4 +1,4 @@
-"""A run as Parquet files, one per table, for any other tool.
+"""A run as Parquet files, one per table, for any other tool; and any rows as one.
 
 Coded columns are written out: ids and tokens as lists, log-probabilities as lists of floats, hashes in hex.
 `exposures.parquet` has a row for each fact that each decision's view showed. JSON stays text.
@@ -29,6 +29,17 @@ GROUP = 20_000
 ORDER = ("run", "cast", "policies", "events", "decisions", "facts", "calls", "texts")
 """What a row refers to comes after it, so that it is there also where the run is still being written."""
 
+KINDS: dict[str, Any] = {
+    "text": pa.string(),
+    "yes or no": pa.bool_(),
+    "whole": pa.int64(),
+    "number": pa.float64(),
+    "texts": pa.list_(pa.string()),
+    "tokens": pa.list_(pa.int32()),
+    "numbers": pa.list_(pa.float64()),
+}
+"""What a column may hold, for `write_parquet`."""
+
 Codec: TypeAlias = tuple[Any, Callable[[Any], Any] | None]
 
 _CODED: dict[str, Codec] = {
@@ -52,6 +63,11 @@ def export_parquet(run: Run, folder: Path) -> list[Path]:
         pages = ([_plain(row, codecs) for row in page] for page in run.pages(name))
         _write(folder / f"{name}.parquet", {c.name: kind for c, (kind, _) in zip(table.c, codecs, strict=True)}, pages)
     return [folder / f"{name}.parquet" for name in ("exposures", *ORDER)]
+
+
+def write_parquet(path: Path, columns: Mapping[str, str], pages: Iterable[list[Row]]) -> None:
+    """Write rows into one file, replaced where it is there. `columns`: by name, one of `KINDS`."""
+    _write(path, {name: KINDS[kind] for name, kind in columns.items()}, pages)
 
 
 def _codec(column: Column[Any]) -> Codec:

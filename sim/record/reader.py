@@ -248,10 +248,10 @@ def _summed(rows: Iterable[Row], column: int) -> dict[str, int]:
 
 
 def _member(row: Row) -> Member:
-    _tbl, _place, agent, role, private, public, persona, secrets, model, _think, _joined = row
+    _tbl, _place, agent, role, private, public, persona, secrets, model, _think, _joined, past = row
     seat = Seat(agent=agent, role=role, private=orjson.loads(private), public=orjson.loads(public))
     known = tuple(Secret(**{**one, "norms": tuple(one["norms"])}) for one in orjson.loads(secrets))
-    return Member(seat=seat, persona=orjson.loads(persona), secrets=known, model=model)
+    return Member(seat=seat, persona=orjson.loads(persona), secrets=known, model=model, past=past)
 
 
 def _fact(row: Row) -> RecordedFact:

@@ -13,7 +13,7 @@ from sqlmodel import Field, SQLModel
 
 from sim.types import JSON
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raised whenever a column of the run file changes."""
 
 LOG = ("events", "decisions", "facts")
@@ -175,6 +175,8 @@ class CastRow(_Run, table=True):
     """Distribution of its think time, as written."""
     joined: int = Field(sa_type=BigInteger)
     """Tick at which it took its seat."""
+    past: str
+    """What it knew of episodes before."""
 
 
 class TextRow(_Run, table=True):
@@ -187,15 +189,15 @@ class TextRow(_Run, table=True):
 
 
 class PolicyRow(_Run, table=True):
-    """A policy version that spoke in the run."""
+    """A policy version that a model of the run may speak with."""
 
     __tablename__ = "policies"
     policy: str = Field(primary_key=True)
     """Adapter `name@v`."""
     base: str
-    """Weights it adapts."""
+    """SHA-256 of the weights it adapts, where they are known."""
     hash: str
-    """Of the adapter's weights."""
+    """SHA-256 of its own weights; empty for a policy of an endpoint's own."""
     parent: str
     """The version it was trained from; empty for none."""
 
@@ -228,9 +230,11 @@ class Manifest(_Run, table=True):
     """The world's parameters, durations in ticks."""
     tick_ms: float = 1000.0
     parent: str = ""
-    """The run it was forked from."""
+    """The run it was forked from, or that its tables branch from."""
     fork_tick: int | None = Field(default=None, sa_type=BigInteger)
     replicate: int = 0
+    branches: list[JSON] = Field(default_factory=list, sa_type=JSONText)
+    """Of each table, `[table, tick, luck]` of a `sim.scenarios.plan.Branch`; empty: the tables stand for themselves."""
     hash: str = ""
     """Of the tables' logs, once finished."""
     pid: int | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from functools import cache
 from hashlib import blake2b
@@ -66,14 +66,25 @@ class Store(Committed):
         """Why nothing more is taken."""
 
     @classmethod
-    def create(cls, path: Path, manifest: Manifest, *, cast: Iterable[Row] = (), durable: Durable = "normal") -> Self:
-        """A new run file with its cast, its folder made where needed. Raises FileExistsError, RunLocked."""
+    def create(
+        cls,
+        path: Path,
+        manifest: Manifest,
+        *,
+        cast: Iterable[Row] = (),
+        policies: Iterable[Row] = (),
+        durable: Durable = "normal",
+    ) -> Self:
+        """A new run file with what is known at its start, its folder made where needed.
+
+        Raises FileExistsError, RunLocked.
+        """
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = _locked(path)
         try:
             if path.exists():
                 raise FileExistsError(f"there is a run at {path} already")
-            _build(path, manifest, list(cast))
+            _build(path, manifest, {"cast": list(cast), "policies": list(policies)})
             return cls._held(path, lock, durable)
         except BaseException:
             lock.release()
@@ -194,7 +205,7 @@ def _holder(path: Path) -> str:
     return f"process {pid}"
 
 
-def _build(path: Path, manifest: Manifest, cast: list[Row]) -> None:
+def _build(path: Path, manifest: Manifest, known: Mapping[str, list[Row]]) -> None:
     """Make the file beside its place and move it there, so that a file at its place is always whole."""
     new = path.with_name(path.name + ".new")
     for leftover in (new, new.with_name(new.name + "-journal")):
@@ -203,7 +214,8 @@ def _build(path: Path, manifest: Manifest, cast: list[Row]) -> None:
     with engine.begin() as connection:
         RUN_FILE.create_all(connection)
         connection.execute(insert(TABLES[_MANIFEST]).values(**manifest.model_dump()))
-        _insert(connection, "cast", cast)
+        for table, rows in known.items():
+            _insert(connection, table, rows)
     engine.dispose()
     new.rename(path)
 

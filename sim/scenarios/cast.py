@@ -22,9 +22,9 @@ from sim.streams import Key, Streams
 from sim.types import JSON, AgentId, Member, Seat, Secret
 
 Parse: TypeAlias = Callable[[str], Distribution | None]
-Row: TypeAlias = tuple[int, int, str, str, str, str, str, str, str, str, int]
+Row: TypeAlias = tuple[int, int, str, str, str, str, str, str, str, str, int, str]
 """One agent of one table as the record stores it: tbl, place, agent, role; private, public, persona and secrets as JSON
-texts; model, think, joined."""
+texts; model, think, joined, past."""
 
 NO_CONTEXT = 4096
 """Context of an agent without a model."""
@@ -100,6 +100,7 @@ def _row(frozen: Frozen) -> Row:
         member.model,
         frozen.think,
         frozen.joined,
+        member.past,
     )
 
 
@@ -135,13 +136,14 @@ def thaw(stored: Iterable[Row], scenario: Scenario) -> list[list[Frozen]]:
 
 
 def _thawed(row: Row, entry: str, scenario: Scenario) -> Frozen:
-    table, place, agent, role, private, public, persona, secrets, model, think, joined = row
+    table, place, agent, role, private, public, persona, secrets, model, think, joined, past = row
     member = Member(
         seat=Seat(agent=agent, role=role, private=orjson.loads(private), public=orjson.loads(public)),
         persona=orjson.loads(persona),
         secrets=tuple(Secret(**{**each, "norms": tuple(each["norms"])}) for each in orjson.loads(secrets)),
         model=model,
         context=_context(scenario, model),
+        past=past,
     )
     return Frozen(table=table, place=place, entry=entry, member=member, think=think, joined=joined)
 

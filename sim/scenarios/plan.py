@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sim.kernel import Player
 from sim.scenarios.binding import Bound, bind
@@ -19,6 +20,16 @@ from sim.scenarios.scenario_schema import CastEntry, ModelSettings, Scenario
 from sim.scenarios.timeline import Move, timeline
 from sim.streams import Key, Root, Streams
 from sim.types import JSON, Agent, AgentId, Change, Join, Metric, World
+
+
+class Branch(NamedTuple):
+    """What a table takes over: the start of another one, with luck of its minds' own from a tick on."""
+
+    table: int
+    """Whose cast, world and luck it has: a table of the run that it branches from."""
+    tick: int
+    luck: int
+    """Sets it apart from the other table (0) and from further branches of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +46,8 @@ class TablePlan:
     """All luck of this table; its root is shared with no other."""
     mind_path: tuple[Key, ...]
     """What sets the minds' luck apart from that of other tables of the group."""
+    branch: tuple[int, int] | None = None
+    """Tick from which on the minds have luck of their own, and its number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +73,14 @@ class Plan:
     tables: tuple[TablePlan, ...]
 
 
-def plan(scenario: Scenario, frozen: Sequence[Sequence[Frozen]] | None = None) -> Plan:
-    """Build a run; a stored cast (`thaw`) is taken instead of drawing one. Raises ScenarioError."""
+def plan(
+    scenario: Scenario, frozen: Sequence[Sequence[Frozen]] | None = None, branches: Sequence[Sequence[int]] = ()
+) -> Plan:
+    """Build a run; a stored cast (`thaw`) is taken instead of drawing one. Raises ScenarioError.
+
+    `branches`: what each table takes over, as `Branch` or the manifest has it.
+    """
+    taken = [Branch(*one) for one in branches] or [Branch(table, 0, 0) for table in range(scenario.tables)]
     bound = bind(scenario)
     moves = timeline(scenario, bound)
     cast = freeze(scenario) if frozen is None else frozen
@@ -76,7 +95,10 @@ def plan(scenario: Scenario, frozen: Sequence[Sequence[Frozen]] | None = None) -
         cast=cast,
         cast_hash=cast_hash(cast),
         code=_code(scenario, bound),
-        tables=tuple(_table(scenario, bound, moves, number, members) for number, members in enumerate(cast)),
+        tables=tuple(
+            _table(scenario, bound, moves, number, members, branch)
+            for number, (members, branch) in enumerate(zip(cast, taken, strict=True))
+        ),
     )
 
 
@@ -86,7 +108,9 @@ def _code(scenario: Scenario, bound: Bound) -> dict[str, str]:
     return {path: source_hash(things[path]) for path in sorted(things)}
 
 
-def _table(scenario: Scenario, bound: Bound, moves: Sequence[Move], number: int, cast: Sequence[Frozen]) -> TablePlan:
+def _table(
+    scenario: Scenario, bound: Bound, moves: Sequence[Move], number: int, cast: Sequence[Frozen], branch: Branch
+) -> TablePlan:
     entries = {entry.name: (path, entry) for path, entry in scenario.entries}
     players: list[Player] = []
     joiners: dict[AgentId, Player] = {}
@@ -102,8 +126,9 @@ def _table(scenario: Scenario, bound: Bound, moves: Sequence[Move], number: int,
         world=_world(scenario, bound),
         players=tuple(players),
         interventions=tuple(_intervention(move, joiners) for move in moves),
-        streams=Streams(Root(scenario.seed), ("table", number // scenario.group)),
-        mind_path=("group", number % scenario.group) if scenario.group > 1 else (),
+        streams=Streams(Root(scenario.seed), ("table", branch.table // scenario.group)),
+        mind_path=("group", branch.table % scenario.group) if scenario.group > 1 else (),
+        branch=(branch.tick, branch.luck) if branch.luck else None,
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 from statistics import fmean
@@ -71,16 +71,26 @@ class NeuRD:
         return {key: dict(zip(options, self._pi[key], strict=True)) for key, options in self._tree.options.items()}
 
     def update(self) -> None:
-        """One update."""
+        """One update of games against itself."""
+        returns: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+        behaviour = self.behaviour()
+        for _ in range(self._settings.games):
+            self._play(behaviour, returns)
+        self.learn(returns)
+
+    def behaviour(self) -> dict[str, list[float]]:
+        """What it plays in an update, by state, with exploration."""
         given = self._settings
         if self._done % given.renew == 0:
             self._reference = dict(self._pi)
         for key, pi in self._pi.items():
             self._mu[key] = [(1 - given.epsilon) * p + given.epsilon / len(pi) for p in pi]
             self._own[key] = [-given.eta * log(p / ref) for p, ref in zip(pi, self._reference[key], strict=True)]
-        returns: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
-        for _ in range(given.games):
-            self._play(returns)
+        return self._mu
+
+    def learn(self, returns: Mapping[str, Sequence[tuple[int, float]]]) -> None:
+        """Move by what it did (options by index) and earned afterwards, by state."""
+        given = self._settings
         first, last = given.alpha
         step = first + (last - first) * self._done / max(1, given.updates - 1)
         for key, seen in returns.items():
@@ -88,12 +98,12 @@ class NeuRD:
         self._done += 1
         self.average = self.average.add(self._tree, self.table, self._done)
 
-    def _play(self, returns: dict[str, list[tuple[int, float]]]) -> None:
+    def _play(self, behaviour: Mapping[str, list[float]], returns: dict[str, list[tuple[int, float]]]) -> None:
         """One game; every decision's option and what came after it, anchors of both sides included but its own."""
         nodes, node = self._tree.nodes, self._tree.nodes[0]
         decisions = []
         while node.seat != END:
-            chances = node.chances if node.seat == CHANCE else self._mu[node.key]
+            chances = node.chances if node.seat == CHANCE else behaviour[node.key]
             (option,) = self._luck.choices(range(len(chances)), chances)
             if node.seat != CHANCE:
                 decisions.append((node.seat, node.key, option))
@@ -106,7 +116,7 @@ class NeuRD:
                 gain + (anchor if other == seat else -anchor / (len(gains) - 1)) for other, gain in enumerate(gains)
             ]
 
-    def _move(self, key: str, seen: list[tuple[int, float]], step: float) -> None:
+    def _move(self, key: str, seen: Sequence[tuple[int, float]], step: float) -> None:
         """Move a state's logits by the returns of its visits."""
         mu, pi, own, options = self._mu[key], self._pi[key], self._own[key], self._tree.options[key]
         base = means(self._memory[key], options)
@@ -178,7 +188,7 @@ EXPERIMENTS = (
         nash_conv,
         "at most 0.10",
         (10, 20, 30, 40),
-        Settings(updates=60, games=1024),
+        Settings(updates=60, games=1024, alpha=(2.0, 0.1)),
     ),
     Experiment(
         "Leduc poker, NashConv",

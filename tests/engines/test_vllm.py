@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
-import psutil
 import pytest
 from pydantic import BaseModel, Field
 
 from agents.engines.vllm import VLLMEngine
 from sim.answers import illegal, max_tokens, parse
 from sim.types import Choice, Completion, EngineFailure, Form, Format, Message, Request, Sampling, Text
-from tests.conftest import PLACES
+from tests.conftest import ADAPTERS, PLACES, adapter, children
 
 pytestmark = pytest.mark.model
 
@@ -139,95 +136,111 @@ def test_temperature_zero_takes_the_likeliest(embedded_engine: VLLMEngine) -> No
     assert len({one.text for one in got}) == 1
 
 
-RANK = 8
-
-
-class Mortal(NamedTuple):
-    """An engine to be killed, and what there was before it."""
-
-    engine: VLLMEngine
-    threads: set[threading.Thread]
-    processes: set[int]
-
-
-@pytest.fixture(scope="module")
-def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortal]:
-    """Policies: the base model, `same@1` (an adapter that changes nothing) and `other@1` (one that does)."""
-    root = tmp_path_factory.mktemp("adapters")
-    threads, processes = set(threading.enumerate()), children()
-    adapters = {"same@1": str(adapter(root / "same", 0.0)), "other@1": str(adapter(root / "other", 5.0))}
-    settings = {"adapters": adapters, "max_adapters": 3, "max_lora_rank": RANK}
-    engine = VLLMEngine("embedded", max_model_len=512, max_num_seqs=4, **settings)  # type: ignore[arg-type]
-    yield Mortal(engine, threads, processes)
-    engine.close()
-
-
-def adapter(folder: Path, size: float) -> Path:
-    """A LoRA of the embedded model's first query projection with entries of one size."""
-    import torch
-    from safetensors.torch import save_file
-
-    folder.mkdir(parents=True)
-    width = 576
-    name = "base_model.model.model.layers.0.self_attn.q_proj"
-    weights = {
-        f"{name}.lora_A.weight": torch.full((RANK, width), 0.1, dtype=torch.bfloat16),
-        f"{name}.lora_B.weight": torch.full((width, RANK), size, dtype=torch.bfloat16),
-    }
-    save_file(weights, folder / "adapter_model.safetensors")
-    config = {"peft_type": "LORA", "r": RANK, "lora_alpha": RANK, "target_modules": ["q_proj"], "bias": "none"}
-    (folder / "adapter_config.json").write_text(json.dumps(config))
-    return folder
-
-
-def test_a_policy_answers_with_its_adapter_also_beside_the_base_model(mortal: Mortal) -> None:
-    engine = mortal.engine
+def first(engine: VLLMEngine, *names: str) -> list[float]:
+    """What policies say of the first token of "buy"."""
     form = Choice(options=("buy", "wait"))
-    names = ("", "same@1", "other@1")
-    requests = [ask(form, policy=name, text="Choose.") for name in names]
-    assert [one.policy for one in answers(engine, requests)] == list(names)
     ids = engine.mask(form.options).sequences[0]
-    together = [score[0] for score in engine.score(requests, [ids] * 3).result(WAIT)]
-    (alone,) = engine.score(requests[:1], [ids]).result(WAIT)
-    assert together[0] == pytest.approx(alone[0], abs=1e-3)
-    assert together[1] == pytest.approx(alone[0], abs=1e-3)
-    assert abs(together[2] - alone[0]) > 0.01
+    requests = [ask(form, policy=name, text="Choose.") for name in names]
+    return [score[0] for score in engine.score(requests, [ids] * len(names)).result(WAIT)]
+
+
+def test_a_policy_answers_with_its_adapter_also_beside_the_base_model(embedded_engine: VLLMEngine) -> None:
+    engine = embedded_engine
+    names = ("", "same@1", "other@1")
+    requests = [ask(Choice(options=("buy", "wait")), policy=name, text="Choose.") for name in names]
+    assert [one.policy for one in answers(engine, requests)] == list(names)
+    (alone,) = first(engine, "")
+    base, same, other = first(engine, *names)
+    assert base == pytest.approx(alone, abs=1e-3)
+    assert same == pytest.approx(alone, abs=1e-3)
+    assert abs(other - alone) > 0.01
     with pytest.raises(EngineFailure, match=r"policy 'new@2' is not loaded"):
         engine.submit(ask(TRADES, policy="new@2")).result(60)
 
 
-def test_a_policy_comes_and_goes_while_the_engine_runs(mortal: Mortal, tmp_path: Path) -> None:
-    """With all places taken too, the base model beside adapters stays the base model."""
-    engine = mortal.engine
-    form = Choice(options=("buy", "wait"))
-    ids = engine.mask(form.options).sequences[0]
-
-    def first(*names: str) -> list[float]:
-        requests = [ask(form, policy=name, text="Choose.") for name in names]
-        return [score[0] for score in engine.score(requests, [ids] * len(names)).result(WAIT)]
-
-    (plain,) = first("")
-    engine.add_policy("late@1", adapter(tmp_path / "late", 5.0))
-    base, other, late = first("", "other@1", "late@1")
-    assert base == pytest.approx(plain, abs=1e-3)
-    assert late == pytest.approx(other, abs=1e-3)
-    with pytest.raises(ValueError, match="no place for policy 'late@2'"):
-        engine.add_policy("late@2", adapter(tmp_path / "later", 0.0))
+def test_a_policy_comes_and_goes_while_the_engine_runs(embedded_engine: VLLMEngine, tmp_path: Path) -> None:
+    engine = embedded_engine
+    late = adapter(tmp_path / "late", 5.0)
+    engine.add_policy("late@1", late)
+    other, found = first(engine, "other@1", "late@1")
+    assert found == pytest.approx(other, abs=1e-3)
     call = engine.submit(ask(Text(max_chars=20), policy="late@1"))
     engine.remove_policy("late@1")
     assert call.result(WAIT).policy == "late@1", "open calls are answered first"
     with pytest.raises(EngineFailure, match=r"policy 'late@1' is not loaded"):
-        engine.submit(ask(form, policy="late@1")).result(WAIT)
-    engine.add_policy("late@2", tmp_path / "later")
-    assert first("", "late@2") == pytest.approx([plain, plain], abs=1e-3)
-    for name, folder, message in (("late@2", "later", "already"), ("late@3", "nowhere", "no place|holds no")):
-        with pytest.raises(ValueError, match=message):
-            engine.add_policy(name, tmp_path / folder)
-    engine.remove_policy("late@2")
-    with pytest.raises(ValueError, match="holds no adapter_model"):
-        engine.add_policy("late@3", tmp_path)
-    with pytest.raises(ValueError, match="there is no policy 'late@2'"):
-        engine.remove_policy("late@2")
+        engine.submit(ask(TRADES, policy="late@1")).result(WAIT)
+    with pytest.raises(ValueError, match="there is no policy 'late@1'"):
+        engine.remove_policy("late@1")
+
+
+def test_a_name_that_comes_back_brings_its_own_weights(embedded_engine: VLLMEngine, tmp_path: Path) -> None:
+    """From the same folder too: nothing that was computed with the old weights is used again."""
+    engine, place = embedded_engine, tmp_path / "back"
+    engine.add_policy("back@1", adapter(place, 5.0))
+    (before,) = first(engine, "back@1")
+    engine.remove_policy("back@1")
+    place.rename(tmp_path / "old")
+    engine.add_policy("back@1", adapter(place, 0.0))
+    plain, after = first(engine, "", "back@1")
+    engine.remove_policy("back@1")
+    assert after == pytest.approx(plain, abs=1e-3)
+    assert abs(after - before) > 0.01
+
+
+def test_with_all_places_taken_the_base_model_stays_the_base_model(embedded_engine: VLLMEngine, tmp_path: Path) -> None:
+    engine = embedded_engine
+    (plain,) = first(engine, "")
+    late = adapter(tmp_path / "late", 5.0)
+    names = [f"late@{number}" for number in range(ADAPTERS - 2)]
+    for name in names:
+        engine.add_policy(name, late)
+    base, other, *found = first(engine, "", "other@1", *names)
+    assert base == pytest.approx(plain, abs=1e-3)
+    assert found == pytest.approx([other] * len(found), abs=1e-3)
+    with pytest.raises(ValueError, match="no place for policy 'more@1'"):
+        engine.add_policy("more@1", late)
+    for name in names:
+        engine.remove_policy(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "layer", "message"),
+    [
+        ("other@1", "self_attn.q_proj", "there is a policy 'other@1' already"),
+        ("", "self_attn.q_proj", "already"),
+        ("late@1", "", "holds no adapter_model.safetensors"),
+        ("late@1", "mlp.up_proj", "changes up_proj; served are k_proj, o_proj, q_proj, v_proj"),
+    ],
+)
+def test_a_folder_or_a_name_that_will_not_do_is_told(
+    embedded_engine: VLLMEngine, tmp_path: Path, name: str, layer: str, message: str
+) -> None:
+    folder = adapter(tmp_path / "late", 5.0, layer) if layer else tmp_path
+    with pytest.raises(ValueError, match=message) as caught:
+        embedded_engine.add_policy(name, folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_no_adapter_is_told(embedded_engine: VLLMEngine, tmp_path: Path) -> None:
+    place = adapter(tmp_path / "late", 5.0)
+    (place / "adapter_model.safetensors").write_bytes(b"{}")
+    with pytest.raises(ValueError, match=r"adapter_model.safetensors cannot be read: "):
+        embedded_engine.add_policy("late@1", place)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"adapters": {"a@1": "there", "b@1": "there"}, "max_adapters": 1}, "2 adapters for 1 places"),
+        ({"adapters": {"a@1": "nowhere"}}, "nowhere holds no adapter_model.safetensors"),
+        ({"max_adapters": 1, "max_lora_rank": 513}, "up to rank 512, not 513"),
+    ],
+)
+def test_settings_for_adapters_that_will_not_do_are_told_before_the_start(
+    settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(EngineFailure, match=message):
+        VLLMEngine("embedded", **settings)
 
 
 def test_what_one_request_does_wrong_is_its_own_error(embedded_engine: VLLMEngine) -> None:
@@ -270,10 +283,13 @@ def test_ctrl_c_leaves_the_engine_alive(embedded_engine: VLLMEngine) -> None:
     assert answers(embedded_engine, [ask(TRADES)])[0].text in TRADES.options
 
 
-def test_a_dead_engine_fails_every_call_and_leaves_nothing(mortal: Mortal) -> None:
-    engine = mortal.engine
+@pytest.mark.last
+def test_a_dead_engine_fails_every_call_and_leaves_nothing(
+    embedded_engine: VLLMEngine, before_engine: tuple[set[threading.Thread], set[int]]
+) -> None:
+    engine, (threads, processes) = embedded_engine, before_engine
     open_calls = [engine.submit(ask(Text(max_chars=400), seed)) for seed in range(4)]
-    pids = children() - mortal.processes
+    pids = children() - processes
     assert pids
     os.kill(max(pids), signal.SIGKILL)
     for future in open_calls:
@@ -286,19 +302,10 @@ def test_a_dead_engine_fails_every_call_and_leaves_nothing(mortal: Mortal) -> No
     with pytest.raises(EngineFailure):
         engine.submit(ask(TRADES)).result(5)
     assert not pids & children()
-    assert {thread for thread in threading.enumerate() if "agora" in thread.name} <= mortal.threads
+    assert {thread for thread in threading.enumerate() if "agora" in thread.name} <= threads
 
 
 def test_a_model_that_is_not_there_is_one_line(tmp_path: object) -> None:
     with pytest.raises(EngineFailure, match=r"vLLM cannot serve .*no-such-model") as caught:
         VLLMEngine(f"{tmp_path}/no-such-model")
     assert "\n" not in str(caught.value)
-
-
-def children() -> set[int]:
-    """Processes below this one, but for Python's own tracker."""
-    return {
-        child.pid
-        for child in psutil.Process().children(recursive=True)
-        if child.status() != psutil.STATUS_ZOMBIE and "resource_tracker" not in " ".join(child.cmdline())
-    }

@@ -46,7 +46,7 @@ def call(agent, number=0, *, messages="[]", form='{"choice":["yes","no"]}', purp
 
 
 def member(place, agent, *, tbl=0, secrets="[]", joined=0):
-    return (tbl, place, agent, "buyer", '{"value":3}', '{"name":"A"}', '{"age":40}', secrets, "small", "5s", joined)
+    return (tbl, place, agent, "buyer", '{"value":3}', '{"name":"A"}', '{"age":40}', secrets, "small", "5s", joined, "")
 
 
 def numbered(seq, tbl=0):

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ import pytest
 import yaml
 
 from sim.commands.cli import app
-from sim.commands.failures import exit_code
 from sim.library import files
 from sim.record.reader import Run
+from tests.commands import Agora, Said
 
 ROOT = Path(__file__).parents[2]
 SCRIPTED = ROOT / "scenarios" / "negotiation" / "bargaining_rubinstein.yaml"
@@ -49,38 +48,6 @@ def written(folder: Path, name: str = "talk.yaml", **changes: Any) -> Path:
     path = folder / name
     path.write_text(yaml.safe_dump({**TALK, **changes}, sort_keys=False, allow_unicode=False), encoding="utf-8")
     return path
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a command came to."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def line(self) -> str:
-        """The one line of an error."""
-        assert self.err.count("\n") == 1, self.err
-        return self.err.strip()
-
-
-Agora = Callable[..., Said]
-
-
-@pytest.fixture
-def agora(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Agora:
-    """Runs a command in this process; its runs are in the test's folder."""
-    monkeypatch.setenv("AGORA_RUNS", str(tmp_path / "runs"))
-    monkeypatch.chdir(tmp_path)
-
-    def call(*args: object) -> Said:
-        code = exit_code(lambda: app(args=[str(arg) for arg in args], prog_name="agora"))
-        shown = capsys.readouterr()
-        return Said(code, shown.out, shown.err)
-
-    return call
 
 
 def runs(folder: Path) -> list[Path]:

@@ -170,7 +170,7 @@ BY_HAND: dict[str, ByHand] = {
     "ssp_like": ByHand([0.5, HALF, -HALF, 0, 0, 0], records.proposals(), NO_EXTRAS, range(6)),
     "magic_like": ByHand(rows_of((-HALF, HALF, -HALF, HALF, HALF, -HALF, HALF, 0), LEARNT)),  # 1, 5 | 3, −1
     "gigpo": ByHand(GIGPO),
-    "memopilot_like": ByHand(MEMOPILOT),
+    "memopilot_like": ByHand([0 if i == 2 else each for i, each in enumerate(MEMOPILOT)], records.memories()),
     "gtpo_like": ByHand(GTPO),
     "igpo": ByHand(IGPO),
     "agentrl_like": ByHand(rows_of(whitened([GRPO[i] for i in LEARNT], SIZES), LEARNT)),

@@ -94,6 +94,16 @@ GAME = Extras(
 GAME_TURNS = Extras(values={"value": TURN_VALUES})
 
 
+def memories() -> list[Row]:
+    """`game` as written into memories; row 2 is a thought and an action, as it was."""
+    rows = game()
+    return [rows[2] if i == 2 else replace(row, spans=(_whole(row),)) for i, row in enumerate(rows)]
+
+
+def _whole(row: Row) -> Span:
+    return Span(kind="summary", start=0, stop=len(row.ids))
+
+
 def unit_game() -> list[Row]:
     """`game` with a tenth of the rewards: the mean of group g is 0.1, inside DAPO's gate."""
     return [replace(row, reward=row.reward / 10) for row in game()]

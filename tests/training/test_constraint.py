@@ -26,15 +26,15 @@ def test_a_choice_has_the_mask_of_its_options() -> None:
 
 def test_free_text_has_the_whole_vocabulary() -> None:
     raw = distribution(row((5,), (7,), distribution="raw", temperature=0.7), mask)
-    assert raw == (None, 1.0), "raw log-probabilities are the model's own, whatever the temperature"
-    assert distribution(row((5,), (7,), temperature=0.7), mask) == (None, 0.7)
+    assert raw == (None, 1.0, ()), "raw log-probabilities are the model's own, whatever the temperature"
+    assert distribution(row((5,), (7,), temperature=0.7), mask) == (None, 0.7, ())
 
 
 def test_masked_free_text_is_refused() -> None:
     text = row((5,), (7,), distribution="processed", temperature=0.7, seat="ann", turn=3)
     with pytest.raises(ValueError, match=r"'ann', turn 3.*masked free text"):
         distribution(text, mask)
-    assert distribution(text, mask, unmasked=True) == (None, 0.7)
+    assert distribution(text, mask, unmasked=True) == (None, 0.7, ())
 
 
 def test_what_cannot_be_scored_is_refused() -> None:

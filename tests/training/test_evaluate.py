@@ -13,6 +13,7 @@ import msgspec
 import pyspiel
 import pytest
 
+from sim.intervals import wilson
 from sim.simulate import player, simulate
 from sim.types import Fact, Member, RecordedFact, Seat
 from training.evaluate import (
@@ -20,24 +21,18 @@ from training.evaluate import (
     best_response,
     cross_play,
     exploitability,
-    gain,
     joint,
-    margins,
     nash_conv,
     option_rate,
     own_reach,
-    proposer_share,
-    rate_by_turn,
     reach,
     relative_nash_conv,
-    rubinstein,
     total_variation,
     uniform,
     values,
-    wilson,
-    win_rate,
 )
 from training.extensive import Tree, tree
+from training.measures import gain, margins, mean_of, proposer_share, rate_by_turn, rubinstein, win_rate
 from training.tabulate import Tabular
 from training.trajectory import Row
 from worlds.games.matrix import Matrix
@@ -318,6 +313,15 @@ def test_win_rates_count_episodes_against_others() -> None:
     found = win_rate(margins(rows, "new@1"))
     assert (found.value, found.n, found.ci, found.of["draws"]) == (1 / 3, 3, wilson(1, 3), 1)
     assert win_rate([]).value is None
+
+
+def test_means_by_hand() -> None:
+    found = mean_of("return", [1.0, 3.0, 5.0])
+    half = 1.959963984540054 * 2 / sqrt(3)
+    assert (found.value, found.n) == (3.0, 3)
+    assert found.ci == pytest.approx((3 - half, 3 + half))
+    assert (mean_of("return", [2.0]).value, mean_of("return", [2.0]).ci) == (2.0, None)
+    assert mean_of("return", []).value is None
 
 
 def test_the_gain_of_a_trained_response(game: Tree) -> None:

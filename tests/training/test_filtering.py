@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from tests.training.records import NEWEST, game, tree
 from training.curriculum import Curriculum, Pools, horizon, learning, next_pool
+from training.curriculum import settings as curriculum_settings
 from training.filtering import Dropped, Filter, Kept, select
 from training.modulation import Modulation, modulated
 from training.pairs import pairs
@@ -240,11 +241,21 @@ def test_roles_learn_in_turns() -> None:
 
 
 def test_tasks_get_harder_with_success_and_easier_without() -> None:
-    pools = Pools(kind="pools", pools=("easy", "middle", "hard"))
-    assert [next_pool(pools, "middle", success) for success in (0.2, 0.5, 0.8)] == ["easy", "middle", "hard"]
-    assert (next_pool(pools, "easy", 0), next_pool(pools, "hard", 1)) == ("easy", "hard")
+    kinds = (("world.size=1",), ("world.size=2",), ("world.size=3", "tables=2"))
+    pools = curriculum(kind="pools", pools=kinds, success=1.0)
+    fifth, half, most = [2.0, 1.0, 1.0, 0.0, 0.5], [2.0, 1.0], [2.0, 2.0, 2.0, 2.0, 1.0]
+    assert [next_pool([pools], 1, returns) for returns in (fifth, half, most)] == [0, 1, 2]
+    assert (next_pool([pools], 0, [0.0]), next_pool([pools], 2, [5.0]), next_pool([], 1, [5.0])) == (0, 2, 1)
+    assert curriculum_settings([pools], 0, 2) == ["world.size=3", "tables=2"]
     with pytest.raises(ValueError, match="not below"):
-        Pools(kind="pools", pools=("a", "b"), up=0.2, down=0.2)
+        Pools(kind="pools", pools=kinds, up=0.2, down=0.2)
+
+
+def test_a_horizon_is_one_more_rule_that_ends_an_episode() -> None:
+    stages = curriculum(kind="horizon", stages=((0, 10), (100, 20)))
+    assert curriculum_settings([stages], 0, 0) == ['stop.after=["10 decisions"]']
+    assert curriculum_settings([stages], 100, 0, ["40 trades"]) == ['stop.after=["40 trades","20 decisions"]']
+    assert curriculum_settings([], 0, 0, ["40 trades"]) == []
 
 
 @pytest.mark.parametrize(("shape", "halfway"), [("linear", 2.5), ("step", 4.0), ("cosine", 2.5), ("geometric", 2.0)])

@@ -20,7 +20,7 @@ from training.loop import Trainer
 from training.plan import Plan, TrainingError
 from training.policy import tiny_model
 from training.recipe import load as load_recipe
-from training.rollout import RolloutError, overrides, seats
+from training.rollout import seats
 
 ROOT = Path(__file__).parents[2]
 SCENARIO = ROOT / "scenarios" / "games" / "kuhn_train.yaml"
@@ -152,12 +152,6 @@ def test_who_learns_is_told_by_policies_without_a_version() -> None:
     assert seats(frozen) == {"first": "kuhn"}
 
 
-def test_structures_that_no_scenario_plays_are_refused() -> None:
-    recipe = load_recipe("lamer")
-    with pytest.raises(RolloutError, match="structure trial"):
-        overrides(recipe, _matchup(), 0, Path())
-
-
 def test_nobody_learns(model: Path, tmp_path: Path) -> None:
     sets = (*small(model).sets, 'models.first.policy=""', 'models.second.policy=""')
     plan = Plan(recipe=small(model).recipe, scenario=SCENARIO, sets=sets)
@@ -182,12 +176,6 @@ def test_recipes_of_sampled_rows_move_the_policy(model: Path, tmp_path: Path, re
     assert any(moved)
 
 
-def _matchup() -> Any:
-    from training.opponents import Matchup
-
-    return Matchup(speakers={"first": "kuhn@1"}, players={}, learners=frozenset({"first"}), tables=4)
-
-
 def test_a_pool_fills_with_earlier_versions_and_they_are_played(model: Path, tmp_path: Path) -> None:
     plan = small(model, "unstable_baselines", "updates=3")
     trained(tmp_path / "kuhn", plan, 2)
@@ -207,7 +195,6 @@ def test_a_pool_fills_with_earlier_versions_and_they_are_played(model: Path, tmp
         ("turn_ppo", "needs a critic"),
         ("nfsp_like", "actors nfsp"),
         ("opd", "no teachers"),
-        ("scaling_inter_rl", "only phase"),
         ("epo_like", "no history"),
     ],
 )

@@ -1,18 +1,13 @@
-"""Collapse monitors on hand-made rows and matrices, and stops with their reasons."""
+"""Collapse monitors on hand-made rows and matrices."""
 
 from __future__ import annotations
 
-from math import exp, log
+from math import log
 from typing import Any
 
-import msgspec
 import pytest
-from pydantic import ValidationError
 
 from training.monitors import (
-    RAGEN2,
-    Stop,
-    Watch,
     entropy,
     legal_rate,
     mutual_information,
@@ -20,7 +15,7 @@ from training.monitors import (
     readings,
     repetition,
     reward_std,
-    watch,
+    success,
 )
 from training.trajectory import Row
 
@@ -62,10 +57,17 @@ def test_only_first_answers_count_as_legal() -> None:
     assert legal_rate([row("0", trained=False)]) is None
 
 
+def test_success_is_a_return_above_zero() -> None:
+    assert success([row("0", 1), row("1", 0), row("2", -1), row("3", 2)]) == 0.5
+    assert success([]) is None
+
+
 def test_readings_leave_out_what_has_no_denominator() -> None:
     assert readings([]) == {"learnable": 0.0}
     found = readings([row("0", 1, group="g"), row("1", 2, group="g")])
-    assert found.keys() == {"entropy", "reward_std", "reward", "legal_rate", "length", "learnable"}
+    assert found.keys() == {
+        *("decision_entropy", "reward_std", "reward", "success", "first_legal_rate", "length", "learnable")
+    }
     assert (found["length"], found["reward"]) == (2, 1.5)
 
 
@@ -90,6 +92,7 @@ def test_answers_that_name_their_prompt_carry_log_n(n: int) -> None:
     found = mutual_information(sure)
     assert found.value == pytest.approx(log(n))
     assert found.retrieval[1] == 1
+    assert found.chance == 1 / n
 
 
 def test_answers_that_ignore_their_prompt_carry_nothing() -> None:
@@ -111,53 +114,3 @@ def test_mutual_information_by_hand() -> None:
 def test_a_cross_matrix_is_square(cross: list[list[float]]) -> None:
     with pytest.raises(ValueError, match="square"):
         mutual_information(cross)
-
-
-# --- stops ------------------------------------------------------------------------------------------
-
-
-def run(stops: tuple[Stop, ...], series: list[dict[str, float]]) -> tuple[int, str]:
-    """When and why it stops, each state having been through JSON; −1: never."""
-    state = Watch()
-    for update, found in enumerate(series):
-        state, reason = watch(stops, found, state)
-        state = msgspec.json.decode(msgspec.json.encode(state), type=Watch)
-        if reason:
-            return update, reason
-    return -1, ""
-
-
-def test_collapsed_rewards_stop_after_ten_updates_below_a_tenth_of_the_first_ten() -> None:
-    healthy = [{"reward_std": 0.5}] * 10
-    update, reason = run(RAGEN2, [*healthy, *[{"reward_std": 0.04}] * 20])
-    assert update == 19
-    assert reason == "reward_std was below 0.05 10 times in a row, last 0.04"
-    recovers = [*[{"reward_std": 0.04}] * 9, {"reward_std": 0.06}]
-    assert run(RAGEN2, [*healthy, *recovers * 5]) == (-1, "")
-
-
-def test_failed_validations_count_only_where_there_was_one() -> None:
-    fails = [{"success": 0.0}, {}, {}] * 5
-    assert run(RAGEN2, fails)[0] == 12
-    assert run(RAGEN2, [*fails[:12], {"success": 0.5}, *fails[:12]])[0] == -1
-
-
-def test_empty_updates_stop() -> None:
-    assert run(RAGEN2, [{"kept": 3.0}, *[{"kept": 0.0}] * 5]) == (5, "kept was below 1 5 times in a row, last 0")
-
-
-def test_a_bound_above_and_a_number_that_is_none() -> None:
-    stops = (Stop(reading="kl", above=0.5),)
-    assert run(stops, [{"kl": 0.1}, {"kl": 0.7}]) == (1, "kl was above 0.5 once, last 0.7")
-    assert run(stops, [{"kl": float("nan")}])[0] == 0
-
-
-def test_all_reasons_are_given() -> None:
-    stops = (Stop(reading="kl", above=exp(0)), Stop(reading="entropy", below=0.1, above=9))
-    _, reason = watch(stops, {"kl": 2, "entropy": 0}, Watch())
-    assert reason == "kl was above 1 once, last 2; entropy was below 0.1 or above 9 once, last 0"
-
-
-def test_a_stop_has_a_bound() -> None:
-    with pytest.raises(ValidationError, match="below, above or both"):
-        Stop(reading="kl")

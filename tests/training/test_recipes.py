@@ -121,6 +121,7 @@ MUTATIONS = [
     ("gigpo", "credit.0.span", "{kind: suffix}"),
     ("memopilot_like", "credit.0.key", "[group]"),
     ("memopilot_like", "credit.0.unit", "row"),
+    ("memopilot_like", "credit.0.span", "{kind: all}"),
     ("igpo", "credit.0.span.gamma", "0.9"),
     ("igpo", "credit.0.span", "{kind: all}"),
     ("igpo", "credit.0.rewards", "[outcome]"),

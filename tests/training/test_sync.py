@@ -50,6 +50,7 @@ def publisher(engine: Postman, base: Base, tmp_path: Path) -> Iterator[Publisher
     engine.swap = {}
     made = Publisher(engine, base, tmp_path, keep=2)
     yield made
+    made.call_up([])
     for label in made.served:
         made.remove(label)
 
@@ -100,19 +101,51 @@ def test_old_versions_go_and_named_ones_stay(publisher: Publisher, base: Base, t
     publisher.named.add("main@1")
     for _ in range(4):
         publisher.publish(policy)
-    assert publisher.served == ["main@1", "main@3", "main@4"]
+    assert publisher.served == ["main@3", "main@4"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["main@1", "main@3", "main@4"]
+
+
+def test_named_versions_are_called_up_from_disk_and_go_again(
+    publisher: Publisher, engine: Postman, base: Base, tmp_path: Path
+) -> None:
+    policy = learnt(base)
+    publisher.named |= {"main@1", "main@2"}
+    for _ in range(4):
+        publisher.publish(policy)
+
+    def served() -> set[str]:
+        return set(filter(None, engine._policies))
+
+    assert served() == {"main@3", "main@4"}
+    publisher.call_up(["main@4", "main@1"])
+    assert served() == {"main@1", "main@3", "main@4"}
+    publisher.call_up(["main@2", "main@4"])
+    assert served() == {"main@2", "main@3", "main@4"}
+    with pytest.raises(DeliveryError, match="the engine refused main@9: "):
+        publisher.call_up(["main@9"])
+    publisher.call_up([])
+    assert served() == {"main@3", "main@4"}
 
 
 def test_a_version_on_disk_is_delivered_after_a_restart(
     publisher: Publisher, engine: Postman, base: Base, tmp_path: Path, tiny_folder: Path
 ) -> None:
-    publisher.publish(learnt(base))
+    """With the kept ones before it, which the next publications retire as ever."""
+    policy = learnt(base)
+    for seed in range(2):
+        publisher.publish(policy)
+        policy.shake(seed, 0.1)
     publisher.remove("main@1")
+    publisher.remove("main@2")
     later = Base(str(tiny_folder))
-    again = Publisher(engine, later, tmp_path)
-    assert again.deliver_again(later.load("main", tmp_path / "main@1")).seen
-    again.remove("main@1")
+    again = Publisher(engine, later, tmp_path, keep=2)
+    same = later.load("main", tmp_path / "main@2")
+    assert again.deliver_again(same).seen
+    assert again.served == ["main@1", "main@2"]
+    again.publish(same)
+    assert again.served == ["main@2", "main@3"]
+    for label in again.served:
+        again.remove(label)
 
 
 # --- broken deliveries ----------------------------------------------------------------------------

@@ -1,0 +1,16 @@
+"""Options and arguments that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Folder = Annotated[Path, typer.Option("--runs", help="Folder of the runs.", envvar="AGORA_RUNS")]
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the start of one, `last`, or its file.")]
+Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another value for a key.")]
+Budget = Annotated[int | None, typer.Option(help="Pause, resumably, once this many tokens are spent.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")]
+All = Annotated[bool, typer.Option("--all", help="Every number and every reward, not only the first of each.")]
+RUNS = Path("runs")

@@ -1,0 +1,128 @@
+"""Room for the learners' versions: how many places there must be, and that no training ever needs more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents.engines.torch import TorchEngine
+from agents.engines.weights import WeightsError
+from sim.record.reader import Run
+from sim.scenarios.located import ScenarioError
+from sim.scenarios.scenario import load
+from training.loop import Trainer
+from training.plan import Plan
+from training.recipe import Recipe
+from training.recipe import load as load_recipe
+from training.rollout import seats
+from training.serving import places, room
+
+SCENARIO = Path(__file__).parents[2] / "scenarios" / "games" / "kuhn_train.yaml"
+SMALL = ("rollout.episodes=8", "optimiser.lr=1e-2", "threads=1", "policy.rank=4")
+
+
+def recipe(name: str = "reinforce", *changes: str) -> Recipe:
+    return load_recipe(name, [*SMALL, *changes])
+
+
+@pytest.mark.parametrize(
+    ("entries", "name", "changes", "expected"),
+    [
+        (["kuhn"], "reinforce", [], 1 * (2 + 1) + 1),
+        (["kuhn", "kuhn"], "reinforce", [], 1 * (2 + 1) + 1),
+        (["one", "two"], "reinforce", ["policy.keep=3"], 2 * (3 + 1) + 1),
+        (["one", "two"], "reinforce", ["actors={kind: lagged, last: 4}"], 2 * (5 + 1) + 1),
+        (["one", "one", "one"], "unstable_baselines", [], 1 * (2 + 1) + 2),
+    ],
+)
+def test_places_are_for_versions_kept_a_new_one_and_a_guest_on_every_other_seat(
+    entries: Sequence[str], name: str, changes: Sequence[str], expected: int
+) -> None:
+    assert places(recipe(name, *changes), {f"seat-{i}": policy for i, policy in enumerate(entries)}) == expected
+
+
+def asked(*sets: str) -> tuple[Any, dict[str, str]]:
+    scenario = load(SCENARIO, [*(f"models.{seat}.engine=vllm" for seat in ("first", "second")), *sets])
+    return scenario, seats(scenario)
+
+
+def test_an_engine_with_places_is_offered_enough_of_them() -> None:
+    """Ranks are at least the canary's."""
+    modules = {"lora_modules": ["q_proj", "k_proj", "v_proj", "o_proj"]}
+    assert room(asked()[0], recipe(), asked()[1]) == {"max_adapters": 4, "max_lora_rank": 8} | modules
+    scenario, entries = asked("models.first.max_adapters=6", "models.first.lora_modules=[q_proj, up_proj, o_proj]")
+    found = room(scenario, recipe("reinforce", "policy.rank=16", "policy.targets=[o_proj, q_proj]"), entries)
+    assert found == {"max_adapters": 4, "max_lora_rank": 16, "lora_modules": ["o_proj", "q_proj"]}
+
+
+@pytest.mark.parametrize(
+    ("sets", "changes", "message"),
+    [
+        (["models.second.max_adapters=3"], [], r"models.second.max_adapters: 3 is too little.*expected 4 or more"),
+        (["models.first.max_lora_rank=8"], ["policy.rank=9"], r"models.first.max_lora_rank: 8 .*expected 9 or more"),
+        (
+            ["models.first.lora_modules=[q_proj, k_proj]"],
+            [],
+            r"models.first.lora_modules: .*expected \['q_proj', .* more",
+        ),
+        ([], ["policy.kind=full"], r"models.first.engine: vllm serves adapters only.*expected torch"),
+    ],
+)
+def test_what_leaves_too_little_room_is_told_before_a_model_starts(
+    sets: Sequence[str], changes: Sequence[str], message: str
+) -> None:
+    scenario, entries = asked(*sets)
+    with pytest.raises(ScenarioError, match=message) as caught:
+        room(scenario, recipe("reinforce", *changes), entries)
+    assert "\n" not in str(caught.value)
+
+
+class Crowded(TorchEngine):
+    """An engine with so many places and no more."""
+
+    most: int
+    """Places that were taken at once."""
+
+    def __init__(
+        self, model: str, *, max_model_len: int, max_adapters: int, adapters: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(model, max_model_len=max_model_len, threads=1, adapters=adapters)
+        self.places, self.most = max_adapters, 0
+
+    def add_policy(self, name: str, folder: str | Path) -> None:
+        if len(self.served) >= self.places:
+            raise WeightsError(f"no place for {name} beside {self.served}")
+        super().add_policy(name, folder)
+        self.most = max(self.most, len(self.served))
+
+    @property
+    def served(self) -> list[str]:
+        return self._names()
+
+
+def test_a_training_fills_its_places_and_never_needs_more(tiny_folder: Path, tmp_path: Path, one_thread: None) -> None:
+    """With a pool of all earlier versions, and after a restart too."""
+    sets = [f"models.{seat}.{key}" for seat in ("first", "second") for key in (
+        f"model={tiny_folder}", "engine=tests.training.test_serving:Crowded")]  # fmt: skip
+    plan = Plan(recipe=recipe("unstable_baselines"), scenario=SCENARIO, sets=tuple(sets), seed=3)
+    folder = tmp_path / "kuhn"
+    plan.write(folder)
+    with Trainer(folder, plan) as trainer:
+        trainer.run(updates=3)
+        engine: Any = trainer._engine
+        assert (engine.places, engine.most) == (4, 4)
+    with Trainer(folder, plan) as trainer:
+        assert trainer._engine.served == ["kuhn@3", "kuhn@4"]
+        trainer.run(updates=5)
+        assert trainer._engine.most == 4
+        assert {"kuhn@5", "kuhn@6"} <= set(trainer._engine.served)
+    kept = sorted(path.name for path in (folder / "policies").iterdir())
+    assert kept == [f"kuhn@{version}" for version in range(2, 7)], "members of the pool stay on disk"
+    speakers = set()
+    for path in (folder / "rollouts").glob("update-000005-*.db"):
+        with Run(path) as run:
+            speakers |= {call.policy for call in run.calls()}
+    assert speakers & {"kuhn@2", "kuhn@3"}, "and are called up from there"

@@ -1,0 +1,54 @@
+"""Room for the learners' versions in the engine that serves them: how many adapters, how large, on which layers.
+
+The engine holds the last versions of every policy, the one that is being published, and either the canary or the
+earlier versions that one matchup is played against; what else is kept lies on disk until a matchup needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sim.scenarios.resolve import keywords
+from sim.scenarios.scenario_schema import Scenario
+from sim.types import JSON
+from training.plan import kept
+from training.recipe import Recipe
+from training.sync import CANARY_RANK
+
+
+def places(recipe: Recipe, entries: Mapping[str, str]) -> int:
+    """Adapters that are served at once, at most; `entries`: the learners' entries of `models:` and their policies."""
+    guests = max(1, len(entries) - 1)  # one seat of a matchup is a newest version's
+    return len(set(entries.values())) * (kept(recipe) + 1) + guests
+
+
+def room(scenario: Scenario, recipe: Recipe, entries: Mapping[str, str]) -> dict[str, JSON]:
+    """Settings for engines that have places for adapters: enough of them, and no larger than what is trained.
+
+    Raises ScenarioError where a learner's entry sets too little, or its engine cannot serve what the recipe trains.
+    """
+    found: dict[str, JSON] = {
+        "max_adapters": places(recipe, entries),
+        "max_lora_rank": max(recipe.policy.rank, CANARY_RANK),
+        "lora_modules": list(recipe.policy.targets),
+    }
+    for name in entries:
+        model = scenario.models[name]
+        if "max_adapters" not in (keywords(model.engine_path, scenario.base) or ()):
+            continue
+        if recipe.policy.kind == "full":
+            message = f"{model.engine} serves adapters only, and {recipe.name} trains whole models"
+            raise scenario.error(("models", name, "engine"), f"{message}; expected torch, or a recipe of kind lora")
+        for key, needed in found.items():
+            if key in model.settings and not _enough(model.settings[key], needed):
+                more = " and more" if isinstance(needed, list) else " or more"
+                message = f"{model.settings[key]} is too little for {recipe.name}; expected {needed}{more}, or nothing"
+                raise scenario.error(("models", name, key), message)
+    return found
+
+
+def _enough(given: JSON, needed: JSON) -> bool:
+    """Whether a number is as large, or a list has all that is needed; null leaves it to the engine."""
+    if isinstance(needed, list):
+        return given is None or (isinstance(given, list) and set(needed) <= set(given))
+    return isinstance(given, int) and given >= needed
