@@ -27,6 +27,7 @@ from sim.types import Engine, EngineFailure, Measurement
 from sim.voices import LateEngine, Pool
 from training import checkpoint, ladder, roster
 from training.acting import speaker
+from training.alongside import measures
 from training.averages import Averages, imitating, responding
 from training.beside import beside
 from training.constraint import Masks
@@ -113,6 +114,7 @@ class Trainer:
         self._base = Base(model or "embedded")
         self._masks: Masks = self._engine.mask
         self._policies_folder = folder.resolve() / "policies"
+        self._rollouts = folder / "rollouts"
         firsts = {first(name) for name in self._entries.values()}
         self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe), named=firsts)
         self._evaluator = Evaluator(self._scenario, recipe.rollout.temperature)
@@ -201,6 +203,7 @@ class Trainer:
             pool=next_pool(recipe.curriculum, state.pool, learnt_returns(rows)),
         )
         self._measure(numbers)
+        self._project.measure(self.folder.name, measures(self._scenario, self._rollouts, self._state.update))
         self._keep()
         self._status()
         return numbers
@@ -236,7 +239,7 @@ class Trainer:
                 recipe=self.plan.recipe,
                 matchup=matchup,
                 seed=luck.seed("matchup", number),
-                folder=self.folder / "rollouts",
+                folder=self._rollouts,
                 run=f"update-{self._state.update + 1:06d}-{why}{number}",
                 policies=self._policies_folder,
                 engines=self._speaking(matchup),
