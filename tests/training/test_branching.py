@@ -20,6 +20,7 @@ from training.loop import Trainer
 from training.paths import trajectories
 from training.plan import Plan, TrainingError, check
 from training.policy import tiny_model
+from training.recipe import load as load_recipe
 from training.returns import Tree as TreeReturn
 from training.returns import gains
 from training.reward import outcome
