@@ -31,6 +31,7 @@ from training.trajectory import Row
 
 When: TypeAlias = tuple[int, float, int]
 """Tick, place in the log, and what comes first at one place."""
+Ended: TypeAlias = Literal["terminated", "truncated"]
 _NEVER: When = (2**62, inf, 1)
 
 
@@ -56,7 +57,7 @@ class Told:
     earned: Sequence[tuple[When, Mapping[AgentId, float]]]
     ended: Mapping[AgentId, When]
     """When the world ended a seat's episode."""
-    how: Mapping[AgentId, Literal["terminated", "truncated"]]
+    how: Mapping[AgentId, Ended]
     """How each seat's episode ended."""
 
     @property
@@ -99,7 +100,9 @@ def told(path: Path, rows: Sequence[Row]) -> list[Told]:
             own = rows[start : start + len(decisions)]
             start += len(decisions)
             ends = [((tick, seq, 0), *data) for seq, tick, data in run.events("ended", table)]
-            cut = {agent: "truncated" for _, _, data in run.events("end", table) for agent in data["truncated"]}
+            cut: dict[AgentId, Ended] = {}
+            for _, _, data in run.events("end", table):
+                cut |= dict.fromkeys(data["truncated"], "truncated")
             found.append(
                 Told(
                     name=f"{name}:{table}",
@@ -233,9 +236,6 @@ def _rows(
     found = []
     for slot in slots:
         row = slot.row or Row(episode=episode.name, seat=slot.seat, role=roles[slot.seat], how="", trained=False)
-        ended: Literal["", "terminated", "truncated"] = ""
-        if last[slot.seat] is slot:
-            ended = episode.how.get(slot.seat, "")
         same = trunk.rows[0]
         found.append(
             replace(
@@ -246,7 +246,7 @@ def _rows(
                 parent=slot.parent,
                 turn=turns[slot.seat],
                 reward=fsum(slot.earned),
-                ended=ended,
+                ended=episode.how.get(slot.seat, "") if last[slot.seat] is slot else "",
             )
         )
         turns[slot.seat] += 1
