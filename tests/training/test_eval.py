@@ -17,10 +17,10 @@ from sim.commands.cli import app
 from sim.commands.failures import exit_code
 from sim.record.project import Project
 from sim.record.reader import Run
+from sim.runs import go
 from sim.scenarios.scenario import load
 from tests.commands import Agora
-from tests.training.typed import KUHN, asked
-from training import contest
+from tests.training.typed import KUHN, typed
 from training.evaluate import cross_play, nash_conv
 from training.measures import win_rate
 from training.policy import Base
@@ -133,7 +133,7 @@ def test_before_and_after_stand_side_by_side_and_nothing_is_played_twice(agora: 
 
 
 def test_what_is_done_before_an_interruption_stays(agora: Agora, kuhn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    go, count = contest.go, 0
+    count = 0
 
     def until_interrupted(*args: Any, **named: Any) -> Any:
         nonlocal count
@@ -142,7 +142,7 @@ def test_what_is_done_before_an_interruption_stays(agora: Agora, kuhn: Path, mon
             raise KeyboardInterrupt
         return go(*args, **named)
 
-    monkeypatch.setattr(contest, "go", until_interrupted)
+    monkeypatch.setattr("training.contest.go", until_interrupted)
     assert agora("eval", "kuhn", *SMALL).code == 130
     project = Project(kuhn / "project.db")
     kept = {one.metric for _, one in project.measurements("kuhn") if one.metric.startswith("eval.")}
@@ -262,9 +262,7 @@ def test_leaks_and_benign_answers_before_and_after(agora: Agora, model: Path, tm
     engine = {"engine": "torch", "model": str(model), "context": 1024}
     models = {name: {**engine, "policy": name} for name in ("defender", "attacker")}
     (tmp_path / "disclosure.yaml").write_text(yaml.safe_dump({**DISCLOSURE, "models": models}, sort_keys=False))
-    words = asked(model, out="guard")
-    words = [*words[:3], "disclosure.yaml", *words[4:8], *words[12:]]  # its models are in the file
-    trained = agora(*words, "--updates", 1)
+    trained = agora(*typed("disclosure.yaml", out="guard"), "--updates", 1)
     assert trained.code == 0, trained.err
     said = agora("eval", "guard", *SMALL)
     assert said.code == 0, said.err
