@@ -152,7 +152,7 @@ def gradient(trainer: Trainer, played: Sequence[Row]) -> Tensor:
     """Of the rows, at the first version's weights."""
     recipe = trainer.plan.recipe
     policy = trainer._base.load("again", trainer._policies_folder / "bets@1")
-    Learner(policy, recipe, trainer._masks).learn(played, estimate(recipe, played), 0)
+    Learner(policy, recipe, trainer._masks).learn(played, estimate(recipe, played, versions={"bets": 1}), 0)
     found = flat(policy)
     trainer._base.drop(policy)
     return found
