@@ -45,12 +45,14 @@ def before_engine() -> tuple[set[threading.Thread], set[int]]:
 def embedded_engine(before_engine: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VLLMEngine]:
     """The one vLLM engine of all tests, for starting one takes a minute.
 
-    Policies: the base model, `same@1` (an adapter that changes nothing) and `other@1` (one that does).
+    In float32, so that it says the same on every CPU, and the same as torch but for little. Policies: the base model,
+    `same@1` (an adapter that changes nothing) and `other@1` (one that does).
     """
     root = tmp_path_factory.mktemp("adapters")
     adapters = {"same@1": str(adapter(root / "same", 0.0)), "other@1": str(adapter(root / "other", 5.0))}
     engine = VLLMEngine(
         "embedded",
+        dtype="float32",
         max_num_seqs=PLACES,
         adapters=adapters,
         max_adapters=ADAPTERS,

@@ -160,7 +160,7 @@ def grown(trunks: Sequence[Told], branches: Sequence[Branch], made: Sequence[Tol
     cuts: defaultdict[int, list[int]] = defaultdict(list)
     seats = {trunk.table: trunk.seats() for trunk in trunks}
     for one, there in zip(branches, made, strict=True):
-        seats[one.table] = there.seats() | seats[one.table]
+        seats[one.table] |= {seat: role for seat, role in there.seats().items() if role or seat not in seats[one.table]}
         if one.tick != trunks[one.table].first and one.tick not in cuts[one.table]:
             cuts[one.table].append(one.tick)
     found: list[Row] = []

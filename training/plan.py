@@ -92,13 +92,11 @@ def check(recipe: Recipe) -> None:
             f"{recipe.name}: rollout.episodes {recipe.rollout.episodes} is less than one start of the structure "
             f"{structure.kind} takes; expected {whole} or more"
         )
-    if isinstance(structure, slots.Tree | slots.Trial) and roster.meets(recipe.actors):
+    if isinstance(structure, slots.Tree | slots.Trial | slots.Propose) and roster.meets(recipe.actors):
         raise TrainingError(
             f"{recipe.name}: actors {recipe.actors.kind} are rated by whole games, which the structure "
             f"{structure.kind} has not; choose self, fixed or lagged"
         )
-    if any(term.head for term in recipe.credit) or any(isinstance(extra, slots.Value) for extra in recipe.extra):
-        raise TrainingError(f"{recipe.name}: it needs a critic, and there is none yet; choose another baseline")
     for extra in recipe.extra:
         if isinstance(extra, slots.RefKL) or (isinstance(extra, slots.CE) and extra.labels == "teacher"):
             raise TrainingError(f"{recipe.name}: extra {extra.kind}: there are no teachers yet")

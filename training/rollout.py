@@ -77,7 +77,7 @@ def overrides(recipe: Recipe, matchup: Matchup, policies: Path) -> list[str]:
 
 
 def learners(scenario: Scenario, stage: Stage) -> list[CastEntry]:
-    """The entries of the cast whose answers, or memories, are by a policy that is trained, now or in other updates."""
+    """The entries of the cast whose answers, or memories, are by a policy that is trained in some update."""
     speaking = stage.matchup.speakers
     entries = [entry for _, entry in scenario.entries]
     return [one for one in entries if one.model in speaking or one.settings.get("writer") in speaking]

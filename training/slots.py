@@ -418,7 +418,10 @@ class EntropyBand(Strict):
 
 
 class Value(Strict):
-    """Weight × ½(V − target)²; with `clip`, V moves at most that far from its value at sampling."""
+    """Weight × ½(V − target)²; with `clip`, V moves at most that far from its value at sampling.
+
+    Mean over all states that have a target. Critics learn at `critic_lr` and leave the policy as it is.
+    """
 
     kind: Literal["value"]
     weight: Weight = 0.5

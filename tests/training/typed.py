@@ -1,0 +1,18 @@
+"""Small trainings, as one types them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+KUHN = Path(__file__).parents[2] / "scenarios" / "games" / "kuhn_train.yaml"
+
+
+def asked(model: Path, *changes: str, recipe: str = "reinforce", out: str = "kuhn") -> list[object]:
+    """The words of a training of an adapter at Kuhn poker; `changes` are of the recipe."""
+    settings = ("rollout.episodes=12", "optimiser.lr=1e-2", "policy.rank=4", "threads=1", *changes)
+    sets = [f"models.{seat}.model={model}" for seat in ("first", "second")]
+    return [
+        *("train", recipe, "--scenario", KUHN, "--out", out, "--seed", 3, "-q"),
+        *(part for one in sets for part in ("--set", one)),
+        *(part for one in settings for part in ("--recipe-set", one)),
+    ]
