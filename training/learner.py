@@ -270,7 +270,7 @@ def _optimiser(settings: Optimiser, parameters: Sequence[torch.nn.Parameter]) ->
     rate = at(settings.lr, 0)
     if settings.kind in ("sgd", "gauss_newton"):
         return torch.optim.SGD(parameters, lr=rate, weight_decay=settings.weight_decay)
-    return torch.optim.AdamW(parameters, lr=rate, betas=settings.betas, weight_decay=settings.weight_decay)
+    return torch.optim.AdamW(parameters, lr=rate, betas=settings.betas, weight_decay=settings.weight_decay, fused=True)
 
 
 def _split(rows: Sequence[Row], indices: Sequence[int], parts: int) -> Iterator[list[int]]:

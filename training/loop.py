@@ -27,6 +27,7 @@ from sim.types import Engine, EngineFailure, Measurement
 from sim.voices import LateEngine, Pool
 from training import checkpoint, ladder, roster
 from training.acting import speaker
+from training.alongside import measures
 from training.averages import Averages, imitating, responding
 from training.beside import banded, beside
 from training.constraint import Masks
@@ -47,7 +48,7 @@ from training.policy import Base, Policy, rewind
 from training.readout import explored, read_options
 from training.returns import Q
 from training.reward import Anchored, learnt_returns
-from training.rollout import Stage, seats, stored
+from training.rollout import Stage, abandon, seats, stored
 from training.rows import Sample
 from training.schedule import at
 from training.serving import room
@@ -118,6 +119,7 @@ class Trainer:
         self._base = Base(model or "embedded")
         self._masks: Masks = self._engine.mask
         self._policies_folder = folder.resolve() / "policies"
+        self._rollouts = folder / "rollouts"
         firsts = {first(name) for name in self._entries.values()}
         self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe), named=firsts)
         self._evaluator = Evaluator(self._scenario, recipe.rollout.temperature)
@@ -216,6 +218,7 @@ class Trainer:
             entropies=entropies,
         )
         self._measure(numbers)
+        self._project.measure(self.folder.name, measures(self._scenario, self._rollouts, self._state.update))
         self._keep()
         self._status()
         return numbers
@@ -251,14 +254,15 @@ class Trainer:
                 recipe=self.plan.recipe,
                 matchup=matchup,
                 seed=luck.seed("matchup", number),
-                folder=self.folder / "rollouts",
+                folder=self._rollouts,
                 run=f"update-{self._state.update + 1:06d}-{why}{number}",
                 policies=self._policies_folder,
                 engines=self._speaking(matchup),
                 family=roster.family(self._scenario.name, league, matchup),
             )
             rows = rollout(stage)
-            finished += games(number, matchup, rows, entry_of)
+            if roster.meets(self.plan.recipe.actors):
+                finished += games(number, matchup, rows, entry_of)
             found += rows
         return found, finished
 
@@ -303,7 +307,7 @@ class Trainer:
             found["best_nash_conv"] = -max(league.best[name].score for name in self._mains)
         mixtures = roster.strategy(self.plan.recipe.actors, league, self._current())
         if mixtures and (newcomers or self._averages):
-            worth = self._evaluator.mixed(self._engine, self._masks, mixtures)
+            worth = self._evaluator.mixed(self._engine, self._masks, mixtures, self._publisher.call_up)
             if worth is not None:
                 league = league.judged(roster.STRATEGY, f"{roster.STRATEGY}@{done}", -worth, done, mixtures)
                 found |= {"strategy_nash_conv": worth, "best_strategy_nash_conv": -league.best[roster.STRATEGY].score}
@@ -466,7 +470,7 @@ class Trainer:
         """Take up the last checkpoint, or begin with a first version of every policy."""
         found = checkpoint.read(self.folder)
         versions = found[2]["versions"] if found else dict.fromkeys(self._policies, 0)
-        self._abandon(found[0] if found else 0)
+        abandon(self.folder, found[0] if found else 0)
         for name in self._policies:
             rewind(self._policies_folder, name, versions[name])
         if found is None:
@@ -498,14 +502,6 @@ class Trainer:
         )
         self._averages.restore(notes["reservoirs"])
         self._publisher.named |= roster.kept(self._state.league)
-
-    def _abandon(self, done: int) -> None:
-        """Put the episodes of an unfinished update out of the way."""
-        for path in sorted((self.folder / "rollouts").glob(f"update-{done + 1:06d}-*.db")):
-            number = 1
-            while (there := path.with_name(f"abandoned-{number}-{path.name}")).exists():
-                number += 1
-            path.rename(there)
 
     def close(self) -> None:
         """Free the models and files."""
