@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from agents.memory import START, Entry, Memory, clip
@@ -103,7 +102,7 @@ class LLMAgent:
         thought, reason = parse(Text(max_chars=len(said)), said)
         if thought is None or _failed(completion):
             return memory, f"no reflection ({completion.error or reason})"
-        return replace(memory, summary=f"{memory.summary}\nYour conclusion: {clip(thought, wanted.max_chars)}"), ""
+        return memory.concluded(clip(thought, wanted.max_chars), self.memory_tokens), ""
 
     def _condensed(
         self, system: str, memory: Memory

@@ -19,6 +19,7 @@ MOST_FACTS = 512
 PER_MESSAGE = 8
 """Tokens that a chat template puts around one message; estimated."""
 
+_EARLIER = "Earlier, in short: "
 START = 3.0
 """Weight per token before any usage is known."""
 _LEAST, _MOST = 1.0, 6.0
@@ -110,7 +111,7 @@ class Memory:
     @property
     def text(self) -> str:
         """Summary and entries in words; empty for an empty memory."""
-        older = [f"Earlier, in short: {self.summary}"] if self.summary else []
+        older = [f"{_EARLIER}{self.summary}"] if self.summary else []
         return "\n".join(older + [entry.text for entry in self.entries])
 
     @property
@@ -143,6 +144,11 @@ class Memory:
         """The memory with a new summary, which tells of the former summary and of the old entries."""
         facts = sorted({*self.summary_facts, *(fact for entry in old for fact in entry.facts)})
         return replace(self, summary=summary, summary_facts=tuple(facts[-MOST_FACTS:]))
+
+    def concluded(self, conclusion: str, tokens: int) -> Memory:
+        """The memory with what follows from its summary, both cut to fit into so many tokens."""
+        most = self.room(tokens) - weight(_EARLIER)
+        return replace(self, summary=clip(f"{self.summary}\nYour conclusion: {conclusion}", max(0, most)))
 
     def with_turn(self, entry: Entry, most: int) -> Memory:
         """The memory after one more turn, the entry's texts clipped to a weight of `most` together."""

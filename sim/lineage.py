@@ -44,15 +44,7 @@ class Lineage:
     def records(self) -> list[Recorded]:
         """Completions to take for equal requests: the parent's, and where it has none yet, those that it would take."""
         ticks = accumulate((tick for tick, _ in self._ancestors), min)
-        found = [
-            Recorded(
-                lookup=run.completion,
-                request_text=run.request_text,
-                source="parent",
-                strict_before=lambda _table, tick=tick: tick,
-            )
-            for tick, (_, run) in zip(ticks, self._ancestors, strict=True)
-        ]
+        found = [_taken(run, tick) for tick, (_, run) in zip(ticks, self._ancestors, strict=True)]
         return found if self._trunk is None else [*found, _branching(*self._trunk)]
 
     def eras(self, pool: Pool) -> list[tuple[int, Mapping[str, Voice]]]:
@@ -75,6 +67,13 @@ class Lineage:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _taken(run: Committed, tick: int) -> Recorded:
+    """What a fork at a tick takes from the run that it was forked from."""
+    return Recorded(
+        lookup=run.completion, request_text=run.request_text, source="parent", strict_before=lambda _table: tick
+    )
 
 
 def _branching(run: Committed, branches: list[Branch]) -> Recorded:

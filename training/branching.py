@@ -31,6 +31,7 @@ from training.trajectory import Row
 
 When: TypeAlias = tuple[int, float, int]
 """Tick, place in the log, and what comes first at one place."""
+Ended: TypeAlias = Literal["terminated", "truncated"]
 _NEVER: When = (2**62, inf, 1)
 
 
@@ -56,7 +57,7 @@ class Told:
     earned: Sequence[tuple[When, Mapping[AgentId, float]]]
     ended: Mapping[AgentId, When]
     """When the world ended a seat's episode."""
-    how: Mapping[AgentId, Literal["terminated", "truncated"]]
+    how: Mapping[AgentId, Ended]
     """How each seat's episode ended."""
 
     @property
@@ -99,7 +100,9 @@ def told(path: Path, rows: Sequence[Row]) -> list[Told]:
             own = rows[start : start + len(decisions)]
             start += len(decisions)
             ends = [((tick, seq, 0), *data) for seq, tick, data in run.events("ended", table)]
-            cut = {agent: "truncated" for _, _, data in run.events("end", table) for agent in data["truncated"]}
+            cut: dict[AgentId, Ended] = {}
+            for _, _, data in run.events("end", table):
+                cut |= dict.fromkeys(data["truncated"], "truncated")
             found.append(
                 Told(
                     name=f"{name}:{table}",
@@ -160,7 +163,7 @@ def grown(trunks: Sequence[Told], branches: Sequence[Branch], made: Sequence[Tol
     cuts: defaultdict[int, list[int]] = defaultdict(list)
     seats = {trunk.table: trunk.seats() for trunk in trunks}
     for one, there in zip(branches, made, strict=True):
-        seats[one.table] = there.seats() | seats[one.table]
+        seats[one.table] |= {seat: role for seat, role in there.seats().items() if role or seat not in seats[one.table]}
         if one.tick != trunks[one.table].first and one.tick not in cuts[one.table]:
             cuts[one.table].append(one.tick)
     found: list[Row] = []
@@ -233,9 +236,6 @@ def _rows(
     found = []
     for slot in slots:
         row = slot.row or Row(episode=episode.name, seat=slot.seat, role=roles[slot.seat], how="", trained=False)
-        ended: Literal["", "terminated", "truncated"] = ""
-        if last[slot.seat] is slot:
-            ended = episode.how.get(slot.seat, "")
         same = trunk.rows[0]
         found.append(
             replace(
@@ -246,7 +246,7 @@ def _rows(
                 parent=slot.parent,
                 turn=turns[slot.seat],
                 reward=fsum(slot.earned),
-                ended=ended,
+                ended=episode.how.get(slot.seat, "") if last[slot.seat] is slot else "",
             )
         )
         turns[slot.seat] += 1

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sim.scenarios.yaml_text import read_yaml, write_yaml
-from training import slots
+from training import roster, slots
 from training.recipe import Recipe
 from training.recipe import loads as read_recipe
 from training.structures import start
@@ -77,8 +77,10 @@ class Plan:
 
 def check(recipe: Recipe) -> None:
     """Raises TrainingError for slots that the loop does not join yet."""
-    if isinstance(recipe.actors, slots.Teacher | slots.Population):
-        raise TrainingError(f"{recipe.name}: actors {recipe.actors.kind}: nobody plays so in the loop yet")
+    if isinstance(recipe.actors, slots.Teacher):
+        raise TrainingError(f"{recipe.name}: actors teacher: there are no teachers yet")
+    if isinstance(recipe.actors, slots.Population):
+        raise TrainingError(f"{recipe.name}: actors population: nothing learns; training.population plays it")
     if isinstance(recipe.actors, slots.Mix) and any(term.returns.kind == "q" for term in recipe.credit):
         raise TrainingError(
             f"{recipe.name}: credit.returns: q reads every option under one version, and the actors mix draw one for "
@@ -90,13 +92,11 @@ def check(recipe: Recipe) -> None:
             f"{recipe.name}: rollout.episodes {recipe.rollout.episodes} is less than one start of the structure "
             f"{structure.kind} takes; expected {whole} or more"
         )
-    if isinstance(structure, slots.Tree | slots.Trial) and isinstance(recipe.actors, slots.Pool):
+    if isinstance(structure, slots.Tree | slots.Trial | slots.Propose) and roster.meets(recipe.actors):
         raise TrainingError(
-            f"{recipe.name}: actors pool are rated by whole games, which the structure {structure.kind} has not; "
-            "choose self, fixed or lagged"
+            f"{recipe.name}: actors {recipe.actors.kind} are rated by whole games, which the structure "
+            f"{structure.kind} has not; choose self, fixed or lagged"
         )
-    if any(term.head for term in recipe.credit) or any(isinstance(extra, slots.Value) for extra in recipe.extra):
-        raise TrainingError(f"{recipe.name}: it needs a critic, and there is none yet; choose another baseline")
     for extra in recipe.extra:
         if isinstance(extra, slots.RefKL) or (isinstance(extra, slots.CE) and extra.labels == "teacher"):
             raise TrainingError(f"{recipe.name}: extra {extra.kind}: there are no teachers yet")

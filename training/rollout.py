@@ -77,7 +77,7 @@ def overrides(recipe: Recipe, matchup: Matchup, policies: Path) -> list[str]:
 
 
 def learners(scenario: Scenario, stage: Stage) -> list[CastEntry]:
-    """The entries of the cast whose answers, or memories, are by a policy that is trained, now or in other updates."""
+    """The entries of the cast whose answers, or memories, are by a policy that is trained in some update."""
     speaking = stage.matchup.speakers
     entries = [entry for _, entry in scenario.entries]
     return [one for one in entries if one.model in speaking or one.settings.get("writer") in speaking]
@@ -128,3 +128,12 @@ def stored(paths: Sequence[Path], entries: Mapping[str, str]) -> list[Row]:
     if not any(row.trained and row.prompt for row in found):
         raise RolloutError("none of the runs holds answers of the learners' models with their tokens (record_tokens)")
     return found
+
+
+def abandon(folder: Path, done: int) -> None:
+    """Put the episodes of the update after so many, which was never finished, out of the way."""
+    for path in sorted((folder / "rollouts").glob(f"update-{done + 1:06d}-*.db")):
+        number = 1
+        while (there := path.with_name(f"abandoned-{number}-{path.name}")).exists():
+            number += 1
+        path.rename(there)

@@ -132,8 +132,14 @@ def rows(
         for table in range(run.tables):
             group = f"{manifest.id}/{table // scenario.group}"
             spec = _Episode(
-                *(f"{manifest.id}:{table}", group, family or scenario.name),
-                *(frozenset(trained), models, contexts, hashes, writing),
+                name=f"{manifest.id}:{table}",
+                group=group,
+                family=family or scenario.name,
+                trained=frozenset(trained),
+                models=models,
+                contexts=contexts,
+                hashes=hashes,
+                writing=writing,
             )
             found += _episode(run, table, spec, calls)
     return found

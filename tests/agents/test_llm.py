@@ -286,3 +286,57 @@ def test_a_mind_never_touches_its_agent(legal: bool) -> None:
 def test_a_wrong_persona_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="openness"):
         LLMAgent(member(persona={"big_five": {"openness": 7}}))
+
+
+# --- episodes before this one -------------------------------------------------------------------------------------
+
+PAST = "At 0: price: 5\nYou answered: defect\nThat was attempt 1: you earned -2."
+
+
+def test_what_is_known_of_episodes_before_is_where_memory_begins() -> None:
+    agent = LLMAgent(member(past=PAST))
+    _, (request,) = drive(agent, turn(), script("defect"))
+    assert request.purpose == "act"
+    assert request.messages[1].text.startswith(f"What you remember:\nEarlier, in short: {PAST}\n\nNow:")
+
+
+def test_it_is_thought_about_once_and_the_conclusion_stays() -> None:
+    agent = LLMAgent(member(past=PAST), reflect=True)
+    action, (thought, first) = drive(agent, turn(), script("I shall cooperate.", "defect"))
+    assert (thought.purpose, first.purpose) == ("reflect", "act")
+    assert thought.messages[0] == first.messages[0]
+    assert thought.messages[1].text.startswith(f"What you remember:\nEarlier, in short: {PAST}\n\nThis is how it went")
+    assert f"{PAST}\nYour conclusion: I shall cooperate.\n\nNow:" in first.messages[1].text
+    _, again = drive(agent, turn(), script("I shall cooperate.", "defect"))
+    assert len(again) == 2, "a decision that was dropped left no trace"
+    agent.state = action.state
+    _, (later,) = drive(agent, turn(1), script("defect"))
+    assert "Your conclusion: I shall cooperate." in later.messages[1].text
+
+
+def test_without_a_conclusion_the_past_stays_and_who_has_none_thinks_of_none() -> None:
+    agent = LLMAgent(member(past=PAST), reflect=True)
+    action, (_, request) = drive(agent, turn(), script(FAILED, "defect"))
+    assert action.reason == "no reflection (400: too long)"
+    assert PAST in request.messages[1].text
+    for other in (LLMAgent(member(), reflect=True), LLMAgent(member(past=PAST), reflect=True, memory_tokens=0)):
+        _, (request,) = drive(other, turn(), script("defect"))
+        assert request.purpose == "act"
+
+
+def test_a_conclusion_fits_the_memory_however_long_it_is() -> None:
+    for tokens in (40, 80, 400):
+        memory = Memory(summary="so it went " * 90).concluded("never again " * 90, tokens)
+        assert memory.fits(tokens)
+        assert memory.text.startswith("Earlier, in short: so it")
+        assert memory.text.endswith("again ")
+
+
+def test_another_model_can_write_the_memory() -> None:
+    agent = LLMAgent(member(context=1024, past=PAST), writer="scribe", reflect=True)
+    asked = lived(agent, 60, lambda request: "defect" if request.purpose == "act" else "ann wants apples")
+    assert {(request.purpose, request.model) for request in asked} == {
+        ("reflect", "scribe"),
+        ("memory", "scribe"),
+        ("act", "small"),
+    }

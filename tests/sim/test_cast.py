@@ -196,11 +196,12 @@ def test_a_missing_or_wrong_persona_is_one_line(home: Path, spec: str, message: 
 
 def test_rows_have_the_columns_of_the_record() -> None:
     assert list(CastRow.model_fields) == [
-        *("tbl", "place", "agent", "role", "private", "public", "persona", "secrets", "model", "think", "joined")
+        *("tbl", "place", "agent", "role", "private", "public", "persona", "secrets", "model", "think"),
+        *("joined", "past"),
     ]
     for row in rows(freeze(scenario())):
         assert len(row) == len(CastRow.model_fields)
-        assert [type(value) for value in row] == [int, int, *[str] * 8, int]
+        assert [type(value) for value in row] == [int, int, *[str] * 8, int, str]
 
 
 def test_a_stored_cast_comes_back_the_same_without_the_files(home: Path) -> None:

@@ -231,3 +231,23 @@ def test_a_fork_whose_parent_is_gone_says_so(parent: Path, tmp_path: Path) -> No
         go(child)
     with Run(child) as run:
         assert run.status == "interrupted"
+
+
+def test_a_run_can_begin_with_what_its_agents_know_and_with_luck_of_their_own(tmp_path: Path) -> None:
+    plain = create(society("matrix"), tmp_path, "plain")
+    past = {(0, "slow-1"): "It went badly.", (1, "slow-2"): "There is no such table."}
+    knowing = create(society("matrix"), tmp_path, "knowing", past=past)
+    other = create(society("matrix"), tmp_path, "other", luck=1)
+    same = create(society("matrix"), tmp_path, "same", luck=1)
+    for path in (plain, knowing, other, same):
+        assert go(path).status == "finished"
+    with Run(knowing) as run:
+        assert {member.seat.agent: member.past for member in run.cast()} == {
+            "slow-1": "It went badly.",
+            **dict.fromkeys(("slow-2", "slow-3", "quick-1", "quick-2"), ""),
+        }
+        first = next(call for call in run.calls() if call.key.agent == "slow-1")
+        assert "Earlier, in short: It went badly." in first.messages[1].text
+    assert log_of(other) == log_of(same)
+    assert log_of(other) != log_of(plain)
+    assert all(verify(path).whole for path in (knowing, other))

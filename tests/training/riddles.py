@@ -30,8 +30,7 @@ class Riddles:
         self._role = {seat.agent: seat.role for seat in seats}
         self._boxes = ""
         self._guesses: dict[AgentId, str] = {}
-        proposer = next(agent for agent, role in self._role.items() if role == "proposer")
-        return Outcome(wakes=[Wake(agent=proposer, tick=0)])
+        return Outcome(wakes=[Wake(agent=agent, tick=0) for agent, role in self._role.items() if role == "proposer"])
 
     def observe(self, now: int, agent: AgentId) -> Turn | None:
         options = BOXES if self._role[agent] == "proposer" else tuple(map(str, range(int(self._boxes))))

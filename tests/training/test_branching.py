@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from sim.record.reader import Run
+from sim.scenarios.located import ScenarioError
 from sim.scenarios.plan import Branch
 from sim.verify import verify
 from tests.training.test_loop import small, trained
@@ -17,8 +18,9 @@ from training.extras import NO_EXTRAS
 from training.keys import learnable
 from training.loop import Trainer
 from training.paths import trajectories
-from training.plan import Plan
+from training.plan import Plan, TrainingError, check
 from training.policy import tiny_model
+from training.recipe import load as load_recipe
 from training.returns import Tree as TreeReturn
 from training.returns import gains
 from training.reward import outcome
@@ -135,6 +137,27 @@ def test_a_branch_of_the_first_question_is_a_trunk() -> None:
     rows = grown([whole], [Branch(0, 0, 1)], [other])
     assert [one.parent for one in rows] == ["g@0/A", "", "", ""] * 2
     assert [one.reward for one in rows] == [1.0, -1.0, 2.0, 4.0] * 2
+
+
+@pytest.mark.parametrize(
+    ("recipe", "changes", "why"),
+    [
+        ("at2po", ["rollout.episodes=11"], "less than one start of the structure tree takes; expected 12 or more"),
+        ("lamer", ["rollout.episodes=23"], "trial takes; expected 24 or more"),
+        ("at2po", ["actors={kind: pool, weight: uniform}"], "actors pool are rated by whole games"),
+        ("hierarchical_grpo", ["actors={kind: league}"], "actors league are rated by whole games"),
+    ],
+)
+def test_what_a_structure_cannot_do_is_told(recipe: str, changes: list[str], why: str) -> None:
+    with pytest.raises(TrainingError, match=why):
+        check(load_recipe(recipe, changes))
+
+
+def test_a_tree_reads_log_probabilities_and_no_memories() -> None:
+    with pytest.raises(ScenarioError, match="this reads recorded log-probabilities"):
+        load_recipe("at2po", ["rollout.logprobs=false"])
+    with pytest.raises(ScenarioError, match="a tree has no rows of what is written into memories"):
+        load_recipe("at2po", ["credit.0.span={kind: tag, tags: [summary]}"])
 
 
 # --- played ---------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from training.policy import tiny_model
 from training.reward import rewards
 from training.trajectory import Row, Span
 
-HANDS = ("world.hands=5",)
+HANDS = ("world.hands=10",)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def chopped(model: Path) -> Plan:
-    changes = ("structure.size=2", "structure.context=90", "structure.summaries=1", "rollout.episodes=2")
+    changes = ("structure.size=2", "structure.context=60", "structure.summaries=1", "rollout.episodes=2")
     plan = small(model, "supo_like", *changes, "optimiser.epochs=1", "filter=[]")
     return Plan(recipe=plan.recipe, scenario=plan.scenario, sets=(*plan.sets, *HANDS), seed=plan.seed)
 
@@ -80,7 +80,7 @@ def written(model: Path) -> Plan:
     player = f"engine: torch, model: '{model}', context: 1024"
     sets = [f"models={{player: {{{player}}}, writer: {{{player}, policy: scribe}}}}", *HANDS]
     for seat in ("first", "second"):
-        sets += [f"cast.{seat}.model=player", f"cast.{seat}.with={{memory_tokens: 90, writer: writer}}"]
+        sets += [f"cast.{seat}.model=player", f"cast.{seat}.with={{memory_tokens: 60, writer: writer}}"]
     return Plan(recipe=plan.recipe, scenario=plan.scenario, sets=tuple(sets), seed=3)
 
 
