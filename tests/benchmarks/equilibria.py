@@ -40,6 +40,8 @@ class Game:
     updates: int
     changes: tuple[str, ...]
     """Of the recipe."""
+    sets: tuple[str, ...] = ()
+    """Of the scenario."""
     last: bool = False
     """Whether what is wanted is of the last policy, not of the average."""
 
@@ -69,6 +71,7 @@ GAMES = {
         lambda found: found <= 0.10,
         30,
         ("rollout.episodes=256", "optimiser.epochs=4"),
+        ("world.rules=false",),
     ),
     "rps": Game(
         "games/rps_train.yaml",
@@ -139,7 +142,8 @@ def trained(name: str, folder: Path, seed: int = 0) -> Found:
     """Train for one game in a folder and measure it."""
     game = GAMES[name]
     began = process_time()
-    train(planned(game.scenario, llama(folder / "model"), game.changes, seed=seed), folder / name, game.updates)
+    plan = planned(game.scenario, llama(folder / "model"), game.changes, seed=seed, sets=game.sets)
+    train(plan, folder / name, game.updates)
     seconds = process_time() - began
     subject = of_folder(folder / name)
     average = subject.average()
