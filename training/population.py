@@ -127,11 +127,12 @@ class Breeding:
             paid = rewards(recipe.reward, rows, update=self.done).total() if recipe.reward else [r.reward for r in rows]
         except ValueError as error:  # a source reads what nobody works out here
             raise TrainingError(f"{recipe.name}: {error}") from error
-        found: dict[str, list[float]] = {}
+        # A decision counts once, in however many rows it stands.
+        found: dict[str, dict[tuple[AgentId, int], float]] = {row.episode: {} for row in rows}
         for row, reward in zip(rows, paid, strict=True):
-            mine = reward if row.seat in self._about else 0.0
-            found.setdefault(row.episode, []).append(mine)
-        return [fsum(each) / len(self._about) for each in found.values()]
+            if row.seat in self._about:
+                found[row.episode][row.seat, row.turn] = reward
+        return [fsum(each.values()) / len(self._about) for each in found.values()]
 
     def _agents(self) -> frozenset[AgentId]:
         """Those whom the genes are about. Raises TrainingError for a gene that is about nobody."""
