@@ -13,8 +13,7 @@ test: $(VENV)/.full  ## Everything: lint, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -m 'not model' -n 2
-	$(BIN)/python -m pytest -m model
+	$(BIN)/python -m pytest -n 3 --dist loadgroup
 
 bench: $(VENV)/.full  ## The figures of the README
 	$(BIN)/python -m tests.benchmarks

@@ -142,7 +142,7 @@ def _last_tick(path: Path) -> int:
         engine.dispose()
 
 
-def _measured(metric: Metric, run: Run) -> list[Measurement]:
+def measured_by(metric: Metric, run: Run) -> list[Measurement]:
     """What a metric finds; one that breaks costs its own number only, and says so in the flags."""
     try:
         found = list(metric(run))
@@ -171,7 +171,7 @@ def measure(path: Path) -> list[Measurement]:
         manifest = run.manifest()
         scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
         metrics = plan(scenario, thaw(cast_rows(run), scenario)).metrics
-        found = [measurement for metric in metrics for measurement in _measured(metric, run)]
+        found = [measurement for metric in metrics for measurement in measured_by(metric, run)]
     if manifest.status == "finished":
         project = Project(path.with_name(PROJECT))
         project.measure(manifest.id, found)

@@ -29,10 +29,12 @@ ADAPTERS = 7
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 
 
-@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What ends the engine that all share comes last."""
-    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+    """Tests of the embedded model begin at once and share a process, so one engine; what ends it comes last of them."""
+    for item in items:
+        if item.get_closest_marker("model"):
+            item.add_marker(pytest.mark.xdist_group("model"))
+    items.sort(key=lambda item: (item.get_closest_marker("model") is None, item.get_closest_marker("last") is not None))
 
 
 @pytest.fixture(scope="session")
@@ -45,12 +47,14 @@ def before_engine() -> tuple[set[threading.Thread], set[int]]:
 def embedded_engine(before_engine: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VLLMEngine]:
     """The one vLLM engine of all tests, for starting one takes a minute.
 
-    Policies: the base model, `same@1` (an adapter that changes nothing) and `other@1` (one that does).
+    In float32, so that it says the same on every CPU, and the same as torch but for little. Policies: the base model,
+    `same@1` (an adapter that changes nothing) and `other@1` (one that does).
     """
     root = tmp_path_factory.mktemp("adapters")
     adapters = {"same@1": str(adapter(root / "same", 0.0)), "other@1": str(adapter(root / "other", 5.0))}
     engine = VLLMEngine(
         "embedded",
+        dtype="float32",
         max_num_seqs=PLACES,
         adapters=adapters,
         max_adapters=ADAPTERS,

@@ -52,12 +52,6 @@ def read_notes(folder: Path) -> tuple[int, Any] | None:
     return found[-1], orjson.loads((folder / f"checkpoint-{found[-1]:06d}" / "notes.json").read_bytes())
 
 
-def notes(folder: Path) -> Any:
-    """What `read` gives as notes, without the tensors; None where there is no checkpoint."""
-    found = _all(folder)
-    return orjson.loads((folder / f"checkpoint-{found[-1]:06d}" / "notes.json").read_bytes()) if found else None
-
-
 def _all(folder: Path) -> list[int]:
     names = (_NAME.fullmatch(path.name) for path in folder.glob("checkpoint-*"))
     return sorted(int(name[1]) for name in names if name)

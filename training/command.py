@@ -23,9 +23,11 @@ from training import checkpoint, ladder, roster
 from training.league import LeagueState
 from training.loop import Done, Trainer
 from training.plan import Plan, TrainingError
+from training.population import BEST, Breeding
 from training.recipe import load as load_recipe
 from training.recipe import loads as read_recipe
 from training.rollout import RolloutError, seats
+from training.slots import Population
 from training.starting import read_start
 from training.structures import start
 from training.sync import DeliveryError
@@ -43,9 +45,11 @@ SHOWN = (
     "average_nash_conv",
     "strategy_nash_conv",
     "best_strategy_nash_conv",
+    "fitness",
+    "best_fitness",
 )
 """Numbers on the live line, those that there are."""
-BEST = 8
+SHOWN_PLAYERS = 8
 """Players of a league whose games are shown, unless all are asked for."""
 PROBE = 16
 """Episodes that a dry run plays."""
@@ -84,6 +88,16 @@ def planned(
     return plan
 
 
+def bred(plan: Plan) -> bool:
+    """Whether settings are searched for, and no policy is trained."""
+    return isinstance(plan.recipe.actors, Population)
+
+
+def begun(plan: Plan, folder: Path) -> Trainer | Breeding:
+    """What trains in a folder."""
+    return Breeding(folder, plan) if bred(plan) else Trainer(folder, plan)
+
+
 def train(
     plan: Plan,
     folder: Path,
@@ -115,9 +129,9 @@ def train(
         ) as progress,
     ):
         bar = progress.add_task(folder.name, total=updates or plan.recipe.updates, numbers="loading the models")
-        with Trainer(folder, plan) as trainer:
+        with begun(plan, folder) as trainer:
             progress.update(bar, completed=trainer.done, numbers="")
-            if go_on:
+            if go_on and isinstance(trainer, Trainer):
                 trainer.go_on()
 
             def report(done: Done) -> None:
@@ -127,7 +141,8 @@ def train(
 
             trainer.run(report, updates)
             last, reason = trainer.done, trainer.stopped
-    say(f"{folder.name}: {last} updates done; numbers in {folder / 'project.db'}, policies in {folder / 'policies'}")
+    result = f"the fittest in {folder / BEST}" if bred(plan) else f"policies in {folder / 'policies'}"
+    say(f"{folder.name}: {last} updates done; numbers in {folder / 'project.db'}, {result}")
     if reason:
         say(plain(f"{folder.name} was stopped after update {last}: {reason}", "yellow"))
         say(f"Go on all the same: agora train --out {folder} --go-on")
@@ -137,17 +152,17 @@ def train(
 
 def standings(folder: Path, everything: bool) -> tuple[dict[str, JSON], list[Table | str]]:
     """The league of a training's folder, as a JSON value and for people. Raises TrainingError where it has none."""
-    plan, found = Plan.read(folder), checkpoint.notes(folder)
+    plan, found = Plan.read(folder), checkpoint.read_notes(folder)
     if found is None:
         raise TrainingError(f"{folder} has no checkpoint yet; go on with it: agora train --out {folder}")
     if not roster.meets(plan.recipe.actors):
         raise TrainingError(
             f"{folder}: the actors {plan.recipe.actors.kind} have no league; expected pool, league, psro or nfsp"
         )
-    league = LeagueState.from_json(found["league"])
+    league = LeagueState.from_json(found[1]["league"])
     entries = seats(load_scenario(plan.scenario, plan.sets))
     mixtures = roster.strategy(plan.recipe.actors, league, entries)
-    most = len(ladder.players(league)) if everything else BEST
+    most = len(ladder.players(league)) if everything else SHOWN_PLAYERS
     return ladder.summary(league, mixtures), list(ladder.tables(league, mixtures, most))
 
 
@@ -159,6 +174,10 @@ def line(numbers: Mapping[str, float]) -> str:
 def cost(plan: Plan) -> Table:
     """What one update takes, measured on a small one in a folder that is thrown away."""
     recipe = plan.recipe
+    if bred(plan):
+        raise TrainingError(
+            f"{recipe.name}: a generation costs what its {recipe.rollout.episodes} episodes cost; play a few: agora run"
+        )
     episodes = recipe.rollout.episodes
     few = min(max(PROBE, start(recipe.structure).episodes), episodes)
     small = recipe.model_copy(update={"rollout": recipe.rollout.model_copy(update={"episodes": few})})

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, cast
 
 import orjson
 
+from agents.engines.weights import adapter_config, is_adapter
 from sim.policies import policy_rows
 from sim.record.reader import Run
 from sim.runs import create, go
-from sim.scenarios.resolve import keywords
 from sim.scenarios.scenario import dump, load
 from sim.scenarios.scenario_schema import Scenario
+from sim.types import JSON
 from sim.voices import LateEngine, Pool
 from training.constraint import Masks
 from training.matchup import Label
 from training.rollout import RolloutError
 from training.subject import Lineup, Subject
-
-PLACES = "max_adapters"
-"""The setting of an engine that takes only so many versions at a time."""
+from training.sync import CANARY_RANK
 
 
 class Contest:
@@ -33,8 +32,8 @@ class Contest:
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        scenario = load(subject.scenario, [*subject.sets, *_bare(subject.load(), subject.entries)])
-        self._pool = Pool(scenario.base)
+        scenario = load(subject.scenario, [*subject.sets, *_bare(subject.entries)])
+        self._pool = Pool(scenario.base, offered=_room(subject))
         voices = self._pool.voices(scenario.models)
         self._engines = {name: cast("LateEngine", voice.engine) for name, voice in voices.items()}
         self._served: dict[int, set[Label]] = {}
@@ -70,12 +69,12 @@ class Contest:
             self._served[id(engine)] = wanted[id(engine)]
 
     def reader(self) -> tuple[Any, Masks] | None:
-        """The one engine of all learners and its masks; None where there are several."""
+        """The one engine of all learners and its masks; None where there are several, or masks are not to be had."""
         engines = {id(self._engines[entry]): self._engines[entry] for entry in self.subject.entries}
         if len(engines) > 1:
             return None
         engine: Any = next(iter(engines.values())).start()
-        return engine, engine.mask
+        return (engine, engine.mask) if hasattr(engine, "mask") else None
 
     def _overrides(self, lineup: Lineup, games: int, seed: int) -> list[str]:
         found = [f"seed={seed}", f"tables={games}", "group=1"]
@@ -102,16 +101,25 @@ class Contest:
         self.close()
 
 
-def _bare(scenario: Scenario, entries: Mapping[str, str]) -> list[str]:
-    """Settings with which engines start without versions, and with a place for every entry's where places count."""
-    found: list[str] = []
-    for entry, name in entries.items():
-        model = scenario.models[entry]
-        found += [f"models.{entry}.policy={name}", f"models.{entry}.adapters={{}}"]
-        takes: Sequence[str] = keywords(model.engine_path, scenario.base) or ()
-        if PLACES in takes and PLACES not in model.settings:
-            found.append(f"models.{entry}.{PLACES}={len(entries)}")
-    return found
+def _bare(entries: Mapping[str, str]) -> list[str]:
+    """Settings with which engines start without versions."""
+    return [
+        each
+        for entry, name in entries.items()
+        for each in (f"models.{entry}.policy={name}", f"models.{entry}.adapters={{}}")
+    ]
+
+
+def _room(subject: Subject) -> dict[str, JSON]:
+    """Settings for engines that have places for adapters: one for each entry, large enough for all versions."""
+    configs = [adapter_config(folder) for folder in subject.folders.values() if is_adapter(folder)]
+    changed = [config.target_modules for config in configs]
+    named = [one for one in changed if not isinstance(one, str | None)]  # a text is a pattern, or all there are
+    return {
+        "max_adapters": len(subject.entries),
+        "max_lora_rank": max([CANARY_RANK, *(config.r for config in configs)]),
+        "lora_modules": sorted({module for one in named for module in one}) if len(named) == len(changed) else None,
+    }
 
 
 def _name(scenario: Scenario, lineup: Lineup) -> str:

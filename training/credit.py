@@ -162,7 +162,10 @@ def credit(
         weight = at(term.weight, update)
         if isinstance(term.returns, Q):
             known = rewards.known(term.rewards)
-            each = _all_legal(number, term, rows, paths, found, earned, known, extras, ema, memories)
+            rest = _rest(rows, found, known)
+            each = _all_legal(number, term, rows, paths, rest, earned, known, extras, ema, memories)
+            if isinstance(term.baseline, Critic):
+                targets[term.head] = tuple(_target(extras.values, term.head, rest[i], i) for i in range(len(rows)))
             for index, advantages in each.items():
                 legal[index] = tuple(weight * advantage for advantage in advantages)
                 found[index] = (advantages[options.chosen(rows[index])],)
@@ -227,7 +230,7 @@ def _all_legal(
     term: Term,
     rows: Sequence[Row],
     paths: Sequence[Trajectory],
-    found: Sequence[tuple[float, ...]],
+    rest: Sequence[tuple[float, ...]],
     earned: Sequence[float],
     own: Sequence[Sequence[float]],
     extras: Extras,
@@ -238,14 +241,12 @@ def _all_legal(
 
     Known values come from `extras.q`. Else Q(a) = own(a) + b(a) + [a = sampled]·(G − own(a) − b(a))/μ(a): unbiased for
     any b that does not depend on what was sampled here. own is the part of the reward that is known for every option
-    (the anchor's term), μ the behaviour, π the policy without exploration. A baseline that all options share cancels
-    in Q − V but for the sampled one.
+    (the anchor's term), `rest` is G − own(a) of the sampled one, μ the behaviour, π the policy without exploration. A
+    baseline that all options share cancels in Q − V but for the sampled one.
     """
-    legal = [index for index, row in enumerate(rows) if learnable(row) and row.options and found[index]]
+    legal = [index for index, row in enumerate(rows) if learnable(row) and row.options and rest[index]]
     if extras.q:
         return {index: _minus_value(extras.q[index], options.policy(rows[index])) for index in legal}
-    paid = [own[index][options.chosen(row)] if row.options and own[index] else 0.0 for index, row in enumerate(rows)]
-    rest = [(value[0] - paid[index],) if value else () for index, value in enumerate(found)]
     compared = _compared(number, term, rows, paths, rest, earned)
     below: dict[int, list[float]] = {}
     if isinstance(term.baseline, Critic):
@@ -266,6 +267,14 @@ def _all_legal(
         values = corrected(own[index] or even, below.get(index, even), taken, above[index], chance)
         result[index] = _minus_value(values, options.policy(row))
     return result
+
+
+def _rest(
+    rows: Sequence[Row], found: Sequence[tuple[float, ...]], own: Sequence[Sequence[float]]
+) -> list[tuple[float, ...]]:
+    """Each row's return without what is known for every option."""
+    paid = [own[index][options.chosen(row)] if row.options and own[index] else 0.0 for index, row in enumerate(rows)]
+    return [(value[0] - paid[index],) if value else () for index, value in enumerate(found)]
 
 
 def _minus_value(values: Sequence[float], policy: Sequence[float]) -> list[float]:

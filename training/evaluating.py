@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,11 +16,12 @@ from sim.scenarios.scenario import loads
 from sim.streams import Streams
 from sim.types import JSON, Measurement
 from training.contest import Contest
-from training.evaluate import cross_play, nash_conv, relative_nash_conv
+from training.evaluate import nash_conv, uniform, values
 from training.evaluation import Evaluator
+from training.extensive import Tree
 from training.measures import mean_of, win_rate
 from training.subject import Lineup, Subject, label_of
-from training.tabulate import TabulateError
+from training.tabulate import Tabular, TabulateError
 
 HELD_OUT = "evaluation"
 """Path of the seeds of what is played here; those of training stand under `update`."""
@@ -114,18 +115,30 @@ class Evaluation:
         if average is not None:
             named["average"] = average.table(tree)
         found = []
+        even = nash_conv(tree, uniform(tree))
         for name, table in named.items():
             of = {**about, "policy": name}
             conv = nash_conv(tree, table)
+            share = conv / even if even else None  # uniform play can be an equilibrium
             found.append(Measurement(metric="eval.nash_conv", value=conv, unit="points", n=1, of=of))
-            found.append(
-                Measurement(metric="eval.relative_nash_conv", value=relative_nash_conv(tree, table), n=1, of=of)
-            )
-        if len(tree.agents) == 2:
-            for one, row in zip(self.lineups, cross_play(tree, tables), strict=True):
-                for other, (first, _) in zip(self.lineups, row, strict=True):
-                    of = {**about, **_pair(crossed(one, other))}
-                    found.append(Measurement(metric="eval.exact_return", value=first, unit="points", n=1, of=of))
+            found.append(Measurement(metric="eval.relative_nash_conv", value=share, n=1, of=of))
+        if len(self.subject.entries) == 2:
+            found += self._exact_returns(tree, tables, about)
+        return found
+
+    def _exact_returns(self, tree: Tree, tables: Sequence[Tabular], about: Mapping[str, JSON]) -> list[Measurement]:
+        """What the first entry earns in expectation, for every pair of versions, the mean over its agents."""
+        speaks = [entry.model for _, entry in self.subject.load().entries for _ in entry.agents]
+        mine = next(iter(self.subject.entries))
+        seats = [seat for seat, model in enumerate(speaks) if model == mine]
+        found = []
+        for one, first in zip(self.lineups, tables, strict=True):
+            for other, second in zip(self.lineups, tables, strict=True):
+                joined = {key: (first if speaks[seat] == mine else second)[key] for key, seat in tree.owner.items()}
+                worth = values(tree, joined)
+                of = {**about, **_pair(crossed(one, other))}
+                mean = fmean(worth[seat] for seat in seats)
+                found.append(Measurement(metric="eval.exact_return", value=mean, unit="points", n=1, of=of))
         return found
 
     # --- played -----------------------------------------------------------------------------------------
@@ -135,8 +148,8 @@ class Evaluation:
         path = self.run(lineup)
         of: dict[str, JSON] = {**self.about, "policy": label_of(lineup)}
         found = [replace(one, metric=f"eval.{one.metric}", of={**of, **one.of}, events=()) for one in measure(path)]
-        for entry, values in earned(path).items():
-            found.append(replace(mean_of("eval.return", values), of={**of, "entry": entry}))
+        for entry, totals in earned(path).items():
+            found.append(replace(mean_of("eval.return", totals), of={**of, "entry": entry}))
         return found
 
     def _gained(self) -> list[Measurement]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -64,10 +64,16 @@ class Evaluator:
         self._average = self._average.add(tree, table, weight=float(update))
         return {"nash_conv": nash_conv(tree, table), "average_nash_conv": nash_conv(tree, self._average.table(tree))}
 
-    def mixed(self, engine: Any, masks: Masks, mixtures: Mapping[str, Mapping[str, float]]) -> float | None:
+    def mixed(
+        self,
+        engine: Any,
+        masks: Masks,
+        mixtures: Mapping[str, Mapping[str, float]],
+        call_up: Callable[[Sequence[str]], None],
+    ) -> float | None:
         """NashConv where a version is drawn for each game, by entry and label; None where it cannot be told.
 
-        Versions never change, so each is read once.
+        `call_up` has the engine serve a version. They never change, so each is read once.
         """
         if self._questions is None:
             return None
@@ -76,7 +82,10 @@ class Evaluator:
         for entry, shares in mixtures.items():
             mean = AveragePolicy()
             for label, share in shares.items():
-                mean = mean.add(tree, {**uniform(tree), **self._seat(engine, masks, entry, label)}, share)
+                if (entry, label) not in self._read:
+                    call_up([label])
+                    self._read[entry, label] = self._seat(engine, masks, entry, label)
+                mean = mean.add(tree, {**uniform(tree), **self._read[entry, label]}, share)
             table = mean.table(tree)
             found |= {key: table[key] for key, request in self._questions.asked.items() if request.model == entry}
         return nash_conv(tree, found) if found.keys() == tree.options.keys() else None
@@ -84,10 +93,8 @@ class Evaluator:
     def _seat(self, engine: Any, masks: Masks, entry: str, label: str) -> Mapping[str, Mapping[str, float]]:
         """What a version does in the seats of an entry."""
         assert self._questions is not None
-        if (entry, label) not in self._read:
-            asked = {key: request for key, request in self._questions.asked.items() if request.model == entry}
-            self._read[entry, label] = tabulate(asked, from_engine(engine, masks, self._temperature, label))
-        return self._read[entry, label]
+        asked = {key: request for key, request in self._questions.asked.items() if request.model == entry}
+        return tabulate(asked, from_engine(engine, masks, self._temperature, label))
 
     def state(self) -> JSON:
         """For a checkpoint."""

@@ -7,9 +7,10 @@ are refused: the numbers would be wrong without a sign of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -19,6 +20,8 @@ from sim.types import Tokens
 from training.packing import Batch, Queries, pack
 from training.rows import Sample, question
 
+Weights: TypeAlias = Callable[[], AbstractContextManager[Any]]
+"""Entered, the model that computes with some weights, as `Policy.active` is."""
 _BANNED = -1e30
 """Logit of a token that cannot be sampled: its probability is exactly 0, and so is its part in an entropy."""
 _CHANGED = ("final_logit_softcapping", "logits_scaling", "logit_scale")

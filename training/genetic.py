@@ -1,6 +1,6 @@
 """A genetic search over an agent's settings: prompts, emotion policies, anything that is JSON. No gradients.
 
-A genome gives every gene of the space a value and is itself the settings that an agent is built with. The caller plays
+A genome gives every gene of the recipe's space a value: settings of the scenario by their dotted keys. The caller plays
 all members of a generation and says how fit each was; all luck is keyed by generation and place.
 """
 
@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from sim.streams import Streams
 from sim.types import JSON
+from training.genes import Distribution, Gene, Matrix, Number, Options
 from training.slots import Population
 
 CONCENTRATION = 50.0
@@ -22,37 +23,8 @@ CONCENTRATION = 50.0
 WIDTH = 0.1
 """Standard deviation of a number's mutation, as a share of its range."""
 
-
-class Matrix(Struct, frozen=True, tag="matrix"):
-    """Rows of probabilities, each summing to 1; rows are inherited and mutated one by one."""
-
-    rows: int
-    columns: int
-
-
-class Distribution(Struct, frozen=True, tag="distribution"):
-    """Probabilities that sum to 1."""
-
-    size: int
-
-
-class Number(Struct, frozen=True, tag="number"):
-    """A number between two bounds."""
-
-    low: float
-    high: float
-
-
-class Options(Struct, frozen=True, tag="options"):
-    """One of a few values, such as prompts."""
-
-    values: tuple[JSON, ...]
-
-
-Gene: TypeAlias = Matrix | Distribution | Number | Options
-Space: TypeAlias = Mapping[str, Gene]
-"""Genes by the names of the settings."""
 Genome: TypeAlias = Mapping[str, JSON]
+"""Values by the names of the genes."""
 
 
 class Individual(Struct, frozen=True, kw_only=True):
@@ -66,7 +38,6 @@ class Individual(Struct, frozen=True, kw_only=True):
 class Search(Struct, frozen=True, kw_only=True):
     """A generation that waits for its fitness."""
 
-    space: Space
     members: tuple[Genome, ...]
     generation: int = 0
     best: Individual | None = None
@@ -86,13 +57,10 @@ class Search(Struct, frozen=True, kw_only=True):
 
         The `elite` fittest pass on unchanged, of equals the first. Every other child has two parents, each the fitter
         of two members drawn at random; with probability `crossover` each row comes from either, else all from the
-        first; each row then mutates with probability `mutation`. Raises ValueError where numbers are missing, or the
-        elite is the whole population.
+        first; each row then mutates with probability `mutation`. Raises ValueError where numbers are missing.
         """
         if len(fitness) != len(self.members):
             raise ValueError(f"{len(self.members)} members need as many numbers, not {len(fitness)}")
-        if actors.elite >= actors.size:
-            raise ValueError(f"an elite of {actors.elite} leaves no place for children among {actors.size}")
         ranked = sorted(range(len(fitness)), key=lambda i: (-fitness[i], i))
         children = [self.members[i] for i in ranked[: actors.elite]]
         for place in range(actors.size - len(children)):
@@ -102,30 +70,21 @@ class Search(Struct, frozen=True, kw_only=True):
             children.append(
                 {
                     name: _child(gene, one[name], other[name] if crossed else one[name], actors.mutation, luck)
-                    for name, gene in self.space.items()
+                    for name, gene in actors.space.items()
                 }
             )
         found = Individual(genome=self.members[ranked[0]], fitness=fitness[ranked[0]], generation=self.generation)
         best = found if self.best is None or found.fitness > self.best.fitness else self.best
-        return Search(space=self.space, members=tuple(children), generation=self.generation + 1, best=best)
+        return Search(members=tuple(children), generation=self.generation + 1, best=best)
 
 
-def search(space: Space, size: int, streams: Streams) -> Search:
+def search(actors: Population, streams: Streams) -> Search:
     """A first generation, every gene drawn uniformly."""
     members = []
-    for place in range(size):
+    for place in range(actors.size):
         luck = streams.generator("first", place)
-        members.append({name: _random(gene, luck) for name, gene in space.items()})
-    return Search(space=space, members=tuple(members))
-
-
-def emotions(count: int) -> Space:
-    """A Markov chain over so many emotions, with the sampling temperature of what is said (EvoEmo)."""
-    return {
-        "initial": Distribution(count),
-        "transitions": Matrix(count, count),
-        "temperature": Number(0.1, 1.5),
-    }
+        members.append({name: _random(gene, luck) for name, gene in actors.space.items()})
+    return Search(members=tuple(members))
 
 
 def _random(gene: Gene, luck: Random) -> JSON:
@@ -142,7 +101,7 @@ def _random(gene: Gene, luck: Random) -> JSON:
 
 def _child(gene: Gene, one: JSON, other: JSON, mutation: float, luck: Random) -> JSON:
     if isinstance(gene, Matrix):
-        row = Distribution(gene.columns)
+        row = Distribution(size=gene.columns)
         return [_child(row, mine, its, mutation, luck) for mine, its in zip(one, other, strict=True)]
     value = one if luck.random() < 0.5 else other
     return _mutated(gene, value, luck) if luck.random() < mutation else value

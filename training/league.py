@@ -277,8 +277,9 @@ def exploiter_step(
     """Whether an exploiter joins the league now, and whether it then starts anew (AlphaStar).
 
     A main exploiter joins when it beats the main policy in more than `beats` of its games, a league exploiter when it
-    beats every member so, either of them after `patience` updates at the latest. A main exploiter then starts anew, a
-    league exploiter with probability `reset_share`. Raises ValueError for a learner that is no exploiter.
+    beats every member so, either of them `patience` updates after it last joined or started anew at the latest. A main
+    exploiter then starts anew, a league exploiter with probability `reset_share`. Raises ValueError for a learner that
+    is no exploiter.
     """
     if learner.kind not in ("main_exploiter", "league_exploiter"):
         raise ValueError(f"{learner.policy!r} is no exploiter")
@@ -286,7 +287,8 @@ def exploiter_step(
     rivals = [learner.of] if main else [one.label for one in state.members if state.family(one.policy) == learner.of]
     scores = [state.score(learner.policy, rival) for rival in rivals]
     won = bool(scores) and all(one.n >= ENOUGH and one.win_rate > beats for one in scores)
-    if not won and update - learner.since < patience:
+    last = max([learner.since, *(one.added for one in state.members if one.policy == learner.policy)])
+    if not won and update - last < patience:
         return Step()
     return Step(joins=True, resets=main or streams.draw("reset", learner.policy, update) < reset_share)
 

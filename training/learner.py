@@ -8,19 +8,20 @@ give the same weights, bit by bit.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from training import gauss_newton, slots
 from training.constraint import Masks, Texts, distribution
+from training.critic import Critic, heads_of, value_samples
 from training.diagnostics import Diagnostics
 from training.estimate import Estimate
-from training.forward import predict
+from training.forward import Weights, predict
 from training.loss import Scores, loss, step_divisor
 from training.packing import Batch, pack
 from training.pairs import pairs
@@ -41,8 +42,6 @@ from training.schedule import at
 from training.trajectory import Row
 from training.trunk import above, computed, lowest
 
-Weights: TypeAlias = Callable[[], AbstractContextManager[Any]]
-"""Entered, the model that computes with some weights, as `Policy.active` is."""
 SOLVED = 1e-4
 """Half the sum of squares at which Gauss-Newton stops before its last step."""
 BUDGET = 4096
@@ -57,13 +56,22 @@ class _Part:
     old: list[Tensor | None]
     reference: list[Tensor | None]
     teacher: list[Tensor | None]
+    valued: list[Mapping[str, Tensor]]
+    """What critics said before the first step."""
 
 
 class Learner:
-    """Moves one policy's weights. `reference` and `teacher` are weights that its loss looks at."""
+    """Moves one policy's weights, and its critics'. `reference` and `teacher` are weights that its loss looks at."""
 
     def __init__(
-        self, policy: Policy, recipe: Recipe, masks: Masks, texts: Texts | None = None, *, budget: int = BUDGET
+        self,
+        policy: Policy,
+        recipe: Recipe,
+        masks: Masks,
+        texts: Texts | None = None,
+        *,
+        seed: int = 0,
+        budget: int = BUDGET,
     ) -> None:
         self.policy, self.recipe = policy, recipe
         self._masks, self._texts, self._budget = masks, texts, budget
@@ -71,6 +79,8 @@ class Learner:
         steps = recipe.optimiser.epochs * recipe.optimiser.minibatches
         with policy.active() as model:
             self._first = lowest(model, policy.parameters()) if steps > 1 else 0
+            self.critic = Critic(heads_of(recipe), model.config.hidden_size, seed=seed, name=policy.name)
+        self.critic.to(policy.parameters()[0].device)
 
     def learn(
         self,
@@ -144,6 +154,7 @@ class Learner:
                 made += pair_samples(both, lambda row: distribution(row, self._masks, self._texts))
             if isinstance(extra, slots.CEObs):
                 made += observed_samples(kept)
+        made += value_samples(rows, indices, found.targets)
         return merge(made)
 
     def _part(self, made: Sequence[Sample], steps: int, reference: Weights | None, teacher: Weights | None) -> _Part:
@@ -157,17 +168,25 @@ class Learner:
         moved = steps > 1 and (old or isinstance(recipe.trust, slots.NeuRDFit))
         wants_reference = any(isinstance(extra, slots.KLRef | slots.DPO | slots.BT) for extra in recipe.extra)
         wants_teacher = any(isinstance(extra, slots.RefKL) for extra in recipe.extra)
+        clipped = any(isinstance(extra, slots.Value) and extra.clip is not None for extra in recipe.extra)
         references = _scored(reference, batches) if reference is not None and wants_reference else none
         teachers = _scored(teacher, batches) if teacher is not None and wants_teacher else none
         with self.policy.active() as model:
             batches = computed(model, batches, self._first)
-        return _Part(batches, _scored(self._above, batches) if moved else none, references, teachers)
+        olds = _scored(self._above, batches) if moved else none
+        valued = self._valued(batches) if clipped and steps > 1 else [{} for _ in batches]
+        return _Part(batches, olds, references, teachers, valued)
 
     @contextmanager
     def _above(self) -> Iterator[Any]:
         """The policy's model from its lowest trained layer on."""
         with self.policy.active() as model, above(model, self._first):
             yield model
+
+    def _valued(self, batches: Sequence[Batch]) -> list[Mapping[str, Tensor]]:
+        """V of all scored tokens, without a gradient."""
+        with self._above() as model, torch.no_grad():
+            return [self.critic.values(predict(model, batch).hidden_nh) for batch in batches]
 
     # --- one step -------------------------------------------------------------------------------------
 
@@ -182,16 +201,19 @@ class Learner:
         numbers: Counter[str] = Counter()
         seen = Diagnostics()
         with self._above() as model:
-            for batch, old_n, reference_n, teacher_n in zip(
-                part.batches, part.old, part.reference, part.teacher, strict=True
+            for batch, old_n, reference_n, teacher_n, valued in zip(
+                part.batches, part.old, part.reference, part.teacher, part.valued, strict=True
             ):
                 said = predict(model, batch, entropy=entropy)
+                values = self.critic.values(said.hidden_nh)
                 scores = Scores(
                     logprobs_n=said.logprobs_n,
                     entropy_n=said.entropy_n,
                     old_n=old_n,
                     reference_n=reference_n,
                     teacher_n=teacher_n,
+                    values=values,
+                    old_values=valued or {head: each.detach() for head, each in values.items()},
                 )
                 one = loss(
                     batch.streams,
@@ -223,6 +245,7 @@ class Learner:
         norm = torch.nn.utils.clip_grad_norm_(parameters, torch.inf if limit is None else limit)
         numbers["gradient_norm"] = norm.item()
         self.optimiser.step()
+        self.critic.step(at(recipe.optimiser.critic_lr, update), limit)
         return numbers, seen
 
 
@@ -230,7 +253,7 @@ def _optimiser(settings: Optimiser, parameters: Sequence[torch.nn.Parameter]) ->
     rate = at(settings.lr, 0)
     if settings.kind in ("sgd", "gauss_newton"):
         return torch.optim.SGD(parameters, lr=rate, weight_decay=settings.weight_decay)
-    return torch.optim.AdamW(parameters, lr=rate, betas=settings.betas, weight_decay=settings.weight_decay)
+    return torch.optim.AdamW(parameters, lr=rate, betas=settings.betas, weight_decay=settings.weight_decay, fused=True)
 
 
 def _split(rows: Sequence[Row], indices: Sequence[int], parts: int) -> Iterator[list[int]]:

@@ -27,9 +27,12 @@ from sim.types import Engine, EngineFailure, Measurement
 from sim.voices import LateEngine, Pool
 from training import checkpoint, ladder, roster
 from training.acting import speaker
+from training.alongside import measures
 from training.averages import Averages, imitating, responding
+from training.beside import beside
 from training.constraint import Masks
 from training.credit import START, Estimator
+from training.critic import explained
 from training.curriculum import learning, next_pool, settings
 from training.estimate import Estimate, estimate
 from training.evaluation import Evaluator
@@ -43,7 +46,7 @@ from training.policy import Base, Policy, rewind
 from training.readout import explored, read_options
 from training.returns import Q
 from training.reward import Anchored, learnt_returns
-from training.rollout import Stage, seats, stored
+from training.rollout import Stage, abandon, seats, stored
 from training.schedule import at
 from training.serving import room
 from training.slots import PSRO, Stored
@@ -111,19 +114,20 @@ class Trainer:
         self._base = Base(model or "embedded")
         self._masks: Masks = self._engine.mask
         self._policies_folder = folder.resolve() / "policies"
+        self._rollouts = folder / "rollouts"
         firsts = {first(name) for name in self._entries.values()}
         self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe), named=firsts)
         self._evaluator = Evaluator(self._scenario, recipe.rollout.temperature)
         self._state = _State(evaluation=self._evaluator.state())
         self._mains = list(dict.fromkeys(self._entries.values()))
         self._state.league = roster.enrolled(recipe.actors, self._mains)
-        beside = {one.policy: one for one in self._state.league.learners}
+        others = {one.policy: one for one in self._state.league.learners}
         self._averages = Averages(
             recipe,
-            {name: one.of for name, one in beside.items() if one.kind == "average"},
+            {name: one.of for name, one in others.items() if one.kind == "average"},
             Streams(self.plan.seed).sub("averages"),
         )
-        self._policies = {name: self._policy(name) for name in sorted({*self._mains, *beside})}
+        self._policies = {name: self._policy(name) for name in sorted({*self._mains, *others})}
         anew = roster.restarting(recipe.actors, self._state.league, self._mains)
         self._publisher.named |= {f"{name}@1" for name in anew}
         self._references = self._new_references()
@@ -167,11 +171,14 @@ class Trainer:
         if any(isinstance(term.returns, Q) for term in recipe.credit) or self._references:
             options = read_options(rows, {name: one.active for name, one in self._policies.items()}, self._masks)
             rows = explored(rows, options, at(recipe.actors.explore, state.update))
+        extras = self._extras(rows)
         try:
-            found = estimate(recipe, rows, self._extras(rows), state.credit, state.update, self._versions())
+            found = estimate(recipe, rows, extras, state.credit, state.update, self._versions())
         except ValueError as error:  # a slot reads what nobody works out here: a judge, a true answer
             raise TrainingError(f"{recipe.name}: {error}") from error
         numbers = {**_counts(rows, found)}
+        for head, targets in found.targets.items():
+            numbers[f"explained {head}"] = explained(extras.values[head], targets)
         for name, learner in self._learners.items():
             given, own = rows, _of_policy(found, rows, name)
             if name in self._averages:
@@ -196,6 +203,7 @@ class Trainer:
             pool=next_pool(recipe.curriculum, state.pool, learnt_returns(rows)),
         )
         self._measure(numbers)
+        self._project.measure(self.folder.name, measures(self._scenario, self._rollouts, self._state.update))
         self._keep()
         self._status()
         return numbers
@@ -231,7 +239,7 @@ class Trainer:
                 recipe=self.plan.recipe,
                 matchup=matchup,
                 seed=luck.seed("matchup", number),
-                folder=self.folder / "rollouts",
+                folder=self._rollouts,
                 run=f"update-{self._state.update + 1:06d}-{why}{number}",
                 policies=self._policies_folder,
                 engines=self._speaking(matchup),
@@ -281,7 +289,7 @@ class Trainer:
             found["best_nash_conv"] = -max(league.best[name].score for name in self._mains)
         mixtures = roster.strategy(self.plan.recipe.actors, league, self._current())
         if mixtures and (newcomers or self._averages):
-            worth = self._evaluator.mixed(self._engine, self._masks, mixtures)
+            worth = self._evaluator.mixed(self._engine, self._masks, mixtures, self._publisher.call_up)
             if worth is not None:
                 league = league.judged(roster.STRATEGY, f"{roster.STRATEGY}@{done}", -worth, done, mixtures)
                 found |= {"strategy_nash_conv": worth, "best_strategy_nash_conv": -league.best[roster.STRATEGY].score}
@@ -292,10 +300,9 @@ class Trainer:
         return {name: one.label for name, one in self._policies.items()}
 
     def _extras(self, rows: Sequence[Row]) -> Extras:
-        if not self._references:
-            return Extras()
         earlier = {name: one.active for name, one in self._references.items()}
-        return Extras(reference_options=tuple(read_options(rows, earlier, self._masks)))
+        masks, texts = self._masks, self._engine.banned
+        return beside(self.plan.recipe, rows, self._learners, masks, texts, earlier=earlier, base=self._base.plain)
 
     def _current(self) -> dict[str, str]:
         """The newest version of each learner's entry."""
@@ -322,7 +329,8 @@ class Trainer:
     def _learner(self, name: str) -> Learner:
         """What moves a policy's weights, with an optimiser that knows nothing yet."""
         part = imitating if name in self._averages else responding
-        return Learner(self._policies[name], part(self.plan.recipe), self._masks, self._engine.banned)
+        recipe, seed = part(self.plan.recipe), self.plan.seed
+        return Learner(self._policies[name], recipe, self._masks, self._engine.banned, seed=seed)
 
     def _policy(self, name: str) -> Policy:
         settings = self.plan.recipe.policy
@@ -405,6 +413,7 @@ class Trainer:
             "policies": {name: one.tensors() for name, one in self._policies.items()},
             "references": {name: one.tensors() for name, one in self._references.items()},
             "optimisers": {name: one.optimiser.state_dict() for name, one in self._learners.items()},
+            "critics": {name: one.critic.state() for name, one in self._learners.items()},
         }
         notes = {
             "versions": self._versions(),
@@ -421,7 +430,7 @@ class Trainer:
         """Take up the last checkpoint, or begin with a first version of every policy."""
         found = checkpoint.read(self.folder)
         versions = found[2]["versions"] if found else dict.fromkeys(self._policies, 0)
-        self._abandon(found[0] if found else 0)
+        abandon(self.folder, found[0] if found else 0)
         for name in self._policies:
             rewind(self._policies_folder, name, versions[name])
         if found is None:
@@ -437,6 +446,7 @@ class Trainer:
             policy.restore(tensors["policies"][name])
             policy.version = versions[name]
             self._learners[name].optimiser.load_state_dict(tensors["optimisers"][name])
+            self._learners[name].critic.restore(tensors["critics"][name])
             self._publisher.deliver_again(policy)
         for name, reference in self._references.items():
             reference.restore(tensors["references"][name])
@@ -451,14 +461,6 @@ class Trainer:
         )
         self._averages.restore(notes["reservoirs"])
         self._publisher.named |= roster.kept(self._state.league)
-
-    def _abandon(self, done: int) -> None:
-        """Put the episodes of an unfinished update out of the way."""
-        for path in sorted((self.folder / "rollouts").glob(f"update-{done + 1:06d}-*.db")):
-            number = 1
-            while (there := path.with_name(f"abandoned-{number}-{path.name}")).exists():
-                number += 1
-            path.rename(there)
 
     def close(self) -> None:
         """Free the models and files."""

@@ -289,11 +289,11 @@ def _entropy_band(streams: Streams, scores: Scores, extra: slots.EntropyBand) ->
 
 
 def _value(streams: Streams, scores: Scores, extra: slots.Value) -> Tensor:
-    """½(V − target)² at the tokens that have a target; clipped, the larger of it and that of the V kept near (PPO)."""
-    total = streams.weight_n.new_zeros(())
+    """½(V − target)² of states that have a target; clipped, the larger of it and that of the V kept near (PPO)."""
+    total = streams.worth_n.new_zeros(())
     for head in extra.heads:
-        target_n = _needed(streams.targets.get(head), f"targets of head {head!r}")
         value_n = _needed(scores.values.get(head), f"values of head {head!r}")
+        target_n = streams.targets.get(head, torch.full_like(value_n, torch.nan))
         aimed_n = ~target_n.isnan()
         target_n = target_n.where(aimed_n, 0.0)
         error_n = (value_n - target_n).square()
@@ -301,7 +301,7 @@ def _value(streams: Streams, scores: Scores, extra: slots.Value) -> Tensor:
             old_n = _needed(scores.old_values.get(head), f"values of head {head!r} at sampling")
             near_n = old_n + (value_n - old_n).clamp(-extra.clip, extra.clip)
             error_n = torch.maximum(error_n, (near_n - target_n).square())
-        total = total + (streams.weight_n * aimed_n * error_n).sum() / 2
+        total = total + (streams.worth_n * aimed_n * error_n).sum() / 2
     return total
 
 

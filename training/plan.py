@@ -77,8 +77,10 @@ class Plan:
 
 def check(recipe: Recipe) -> None:
     """Raises TrainingError for slots that the loop does not join yet."""
-    if isinstance(recipe.actors, slots.Teacher | slots.Population):
-        raise TrainingError(f"{recipe.name}: actors {recipe.actors.kind}: nobody plays so in the loop yet")
+    if isinstance(recipe.actors, slots.Teacher):
+        raise TrainingError(f"{recipe.name}: actors teacher: there are no teachers yet")
+    if isinstance(recipe.actors, slots.Population):
+        raise TrainingError(f"{recipe.name}: actors population: nothing learns; training.population plays it")
     if isinstance(recipe.actors, slots.Mix) and any(term.returns.kind == "q" for term in recipe.credit):
         raise TrainingError(
             f"{recipe.name}: credit.returns: q reads every option under one version, and the actors mix draw one for "
@@ -95,8 +97,6 @@ def check(recipe: Recipe) -> None:
             f"{recipe.name}: actors {recipe.actors.kind} are rated by whole games, which the structure "
             f"{structure.kind} has not; choose self, fixed or lagged"
         )
-    if any(term.head for term in recipe.credit) or any(isinstance(extra, slots.Value) for extra in recipe.extra):
-        raise TrainingError(f"{recipe.name}: it needs a critic, and there is none yet; choose another baseline")
     for extra in recipe.extra:
         if isinstance(extra, slots.RefKL) or (isinstance(extra, slots.CE) and extra.labels == "teacher"):
             raise TrainingError(f"{recipe.name}: extra {extra.kind}: there are no teachers yet")

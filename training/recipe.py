@@ -244,6 +244,10 @@ def _clashes_of_credit(recipe: Recipe) -> Iterator[tuple[Keys, str]]:
             yield at, "nodes and branches need the structure tree"
         if isinstance(term.returns, CrossEpisode) and not isinstance(recipe.structure, Trial):
             yield (*at, "returns"), "returns xep need the structure trial"
+    for number, one in enumerate(recipe.extra):
+        unread = sorted(set(one.heads) - {term.head for term in recipe.credit}) if isinstance(one, Value) else []
+        if unread:
+            yield ("extra", number, "heads"), f"no term of credit reads the critic {unread[0]}, so it learns nothing"
     if recipe.modulation and not recipe.credit:
         yield ("modulation",), "nothing is there to modulate; add credit, or leave it out"
 

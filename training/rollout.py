@@ -128,3 +128,12 @@ def stored(paths: Sequence[Path], entries: Mapping[str, str]) -> list[Row]:
     if not any(row.trained and row.prompt for row in found):
         raise RolloutError("none of the runs holds answers of the learners' models with their tokens (record_tokens)")
     return found
+
+
+def abandon(folder: Path, done: int) -> None:
+    """Put the episodes of the update after so many, which was never finished, out of the way."""
+    for path in sorted((folder / "rollouts").glob(f"update-{done + 1:06d}-*.db")):
+        number = 1
+        while (there := path.with_name(f"abandoned-{number}-{path.name}")).exists():
+            number += 1
+        path.rename(there)

@@ -63,9 +63,11 @@ class Sample(Struct, frozen=True, kw_only=True):
     """Share of a token whose cross-entropy is wanted (`ce`)."""
     observed: Floats = ()
     """Share of a token that the environment wrote (`ce_obs`)."""
+    worth: Floats = ()
+    """Share of a state that a critic learns, the one before the token (`value`)."""
 
 
-_SUMMED = ("weight", "positive", "negative", "label", "observed")
+_SUMMED = ("weight", "positive", "negative", "label", "observed", "worth")
 
 
 def samples(
@@ -77,7 +79,6 @@ def samples(
     segments: Sequence[str] = (),
     sequences: Sequence[str] = (),
     labels: Sequence[Sequence[float]] = (),
-    targets: Sequence[Mapping[str, Sequence[float]]] = (),
     centres: Sequence[Sequence[float]] = (),
 ) -> list[Sample]:
     """One sample a row; `advantages` and `shares` (of `token_shares`) have one number per sampled token.
@@ -99,14 +100,13 @@ def samples(
             behaviour=row.logprobs,
             segment=segments[i] if segments else "",
             sequence=sequences[i] if sequences else "",
-            targets={head: tuple(each) for head, each in targets[i].items()} if targets else {},
             centre=tuple(centres[i]) if centres else (),
             weight=tuple(shares[i]),
             positive=tuple(share * max(advantage, 0.0) for share, advantage in pairs),
             negative=tuple(share * min(advantage, 0.0) for share, advantage in pairs),
             label=tuple(labels[i]) if labels else (),
         )
-        streams = (sample.behaviour, sample.centre, sample.weight, sample.label, *sample.targets.values())
+        streams = (sample.behaviour, sample.centre, sample.weight, sample.label)
         if not row.ids or not row.prompt or any(len(each) not in (0, len(row.ids)) for each in streams):
             sizes = [len(each) for each in streams]
             raise ValueError(f"row {i}: {len(row.prompt)} tokens of prompt, {len(row.ids)} sampled, streams of {sizes}")

@@ -24,6 +24,7 @@ KINDS = {
     "tuple[str, ...]": "texts",
     "tuple[float, ...]": "numbers",
     "Tokens": "tokens",
+    "tuple[int, int] | None": "tokens",
     "Logprobs": "numbers",
 }
 """How a column is kept, by the annotation of the row's field."""
@@ -35,7 +36,8 @@ def rows_of(path: Path) -> list[Row]:
     with Run(path) as run:
         manifest = run.manifest()
         scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
-    return rows(path, trained={one.policy for one in scenario.models.values() if one.policy and one.record_tokens})
+    learners = {name: one.policy for name, one in scenario.models.items() if one.policy and one.record_tokens}
+    return rows(path, trained=set(learners.values()), entries=learners)
 
 
 def write_rows(paths: Iterable[Path], out: Path) -> int:

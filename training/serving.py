@@ -8,22 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import torch
+
 from sim.scenarios.resolve import keywords
 from sim.scenarios.scenario_schema import Scenario
 from sim.types import JSON
+from training import roster
 from training.plan import kept
 from training.recipe import Recipe
+from training.slots import PSRO
 from training.sync import CANARY_RANK
 
 
 def places(recipe: Recipe, entries: Mapping[str, str]) -> int:
     """Adapters that are served at once, at most; `entries`: the learners' entries of `models:` and their policies."""
-    guests = max(1, len(entries) - 1)  # one seat of a matchup is a newest version's
-    return len(set(entries.values())) * (kept(recipe) + 1) + guests
+    mains = list(dict.fromkeys(entries.values()))
+    policies = len(mains) + len(roster.enrolled(recipe.actors, mains).learners)
+    # One seat of a matchup is a newest version's, but where members meet to be rated.
+    guests = len(entries) if isinstance(recipe.actors, PSRO) else max(1, len(entries) - 1)
+    return policies * (kept(recipe) + 1) + guests
 
 
 def room(scenario: Scenario, recipe: Recipe, entries: Mapping[str, str]) -> dict[str, JSON]:
     """Settings for engines that have places for adapters: enough of them, and no larger than what is trained.
+
+    Without a GPU also float32, as the trainer computes: what bfloat16 rounds away is larger than most updates.
 
     Raises ScenarioError where a learner's entry sets too little, or its engine cannot serve what the recipe trains.
     """
@@ -44,7 +53,7 @@ def room(scenario: Scenario, recipe: Recipe, entries: Mapping[str, str]) -> dict
                 more = " and more" if isinstance(needed, list) else " or more"
                 message = f"{model.settings[key]} is too little for {recipe.name}; expected {needed}{more}, or nothing"
                 raise scenario.error(("models", name, key), message)
-    return found
+    return found if torch.cuda.is_available() else found | {"dtype": "float32"}
 
 
 def _enough(given: JSON, needed: JSON) -> bool:

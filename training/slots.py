@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, model_validator
 
 from sim.scenarios.strict import Many, Strict
+from training.genes import Gene
 from training.schedule import Weight
 
 Positive: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -222,6 +223,14 @@ class Population(_Acting):
     """Best members that pass on unchanged."""
     crossover: Share = 0.5
     mutation: Share = 0.1
+    space: dict[str, Gene] = Field(default_factory=dict)
+    """What may be chosen, by the scenario's dotted key: below `cast.NAME`, or a number of sampling of `models.NAME`."""
+
+    @model_validator(mode="after")
+    def _leaves_children(self) -> Population:
+        if self.elite >= self.size:
+            raise ValueError(f"an elite of {self.elite} leaves no place for children among {self.size}")
+        return self
 
 
 Actors: TypeAlias = Annotated[
@@ -409,7 +418,10 @@ class EntropyBand(Strict):
 
 
 class Value(Strict):
-    """Weight × ½(V − target)²; with `clip`, V moves at most that far from its value at sampling."""
+    """Weight × ½(V − target)²; with `clip`, V moves at most that far from its value at sampling.
+
+    Mean over all states that have a target. Critics learn at `critic_lr` and leave the policy as it is.
+    """
 
     kind: Literal["value"]
     weight: Weight = 0.5

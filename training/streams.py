@@ -28,7 +28,8 @@ class Streams:
     negative_n: Tensor
     label_n: Tensor
     observed_n: Tensor
-    """These five as in `Sample`."""
+    worth_n: Tensor
+    """These six as in `Sample`."""
     behaviour_n: Tensor | None
     """log μ; None where a token that has a weight lacks it."""
     centre_n: Tensor | None
@@ -85,6 +86,7 @@ def streams(samples: Sequence[Sample]) -> Streams:
         negative_n=flat(lambda one: one.negative),
         label_n=flat(lambda one: one.label),
         observed_n=flat(lambda one: one.observed),
+        worth_n=flat(lambda one: one.worth),
         behaviour_n=known(lambda one: one.behaviour),
         centre_n=known(lambda one: one.centre),
         targets={

@@ -87,7 +87,7 @@ def of_folder(folder: Path) -> Subject:
     """The versions of a training. Raises TrainingError where there is none."""
     plan = Plan.read(folder)
     places = [path.resolve() for path in (folder / "policies").glob("[!.]*@*")]
-    places.sort(key=lambda path: (name_of(path.name), int(path.name.partition("@")[2])))
+    places.sort(key=lambda path: _age(path.name))
     subject = Subject(
         name=folder.resolve().name,
         project=folder / PROJECT,
@@ -114,7 +114,10 @@ def of_scenario(file: Path, sets: Sequence[str], runs: Path) -> Subject:
         raise TrainingError(f"{file}: nobody to evaluate: no entry of models: has a policy: name@v")
     spoken = [model.policy for model in scenario.models.values()]
     heat = {scenario.models[entry].temperature for entry in entries}
-    order = sorted(folders, key=lambda label: (name_of(label), label in spoken, int(label.partition("@")[2])))
+    for entry in entries:
+        if scenario.models[entry].policy not in folders:
+            raise scenario.error(("models", entry), "where its weights lie is not told; add adapters: {name@v: folder}")
+    order = sorted(folders, key=lambda label: (label in spoken, _age(label)))
     return Subject(
         name=scenario.name,
         project=runs / PROJECT,
@@ -137,6 +140,12 @@ def elsewhere(subject: Subject, file: Path, sets: Sequence[str]) -> Subject:
         if name not in known:
             raise TrainingError(f"{file}: models.{entry}.policy: {name} was not trained here; {nearest(name, known)}")
     return replace(subject, scenario=file, sets=tuple(sets), entries=entries)
+
+
+def _age(label: Label) -> tuple[str, int, str]:
+    """Sorts versions of a policy by age."""
+    name, _, version = label.partition("@")
+    return name, int(version) if version.isdecimal() else 0, label
 
 
 def _checked(subject: Subject, folder: Path) -> Subject:

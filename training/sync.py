@@ -95,7 +95,7 @@ class Publisher:
         probes: Sequence[Request] = (PROBE,),
         keep: int = 2,
         named: Collection[str] = (),
-        most: float = 0.2,
+        most: float = 0.5,
     ) -> None:
         self._engine, self._base, self._root, self._keep = engine, base, Path(root), keep
         self.named = set(named)

@@ -246,7 +246,7 @@ def new(
 
 @app.command()
 def doctor(runs: Folder = RUNS) -> None:
-    """What works on this machine, and what to install for the rest."""
+    """What works on this machine, and what the rest needs."""
     from sim.commands.doctor import report
 
     _print(report(runs, [_embedded()]))

@@ -34,10 +34,11 @@ def evaluate(
     runs: Folder = RUNS,
     quiet: Quiet = False,
 ) -> None:
-    """How good trained policies are: exactly where a game is small, and as they play.
+    """How good trained policies are, exactly and as they play.
 
-    The newest versions beside the first ones and some between: NashConv, who beats whom, rewards, the world's own
-    metrics. All numbers go into the project file; games that are played stay, and an interrupted evaluation goes on.
+    The newest versions beside the first ones and some between: NashConv where the game is small, who beats whom,
+    rewards, the world's own metrics. All numbers go into the project file; games that are played stay, and an
+    interrupted evaluation goes on.
     """
     from sim.commands.failures import BadInput, scenario_file
     from sim.commands.terminal import say
@@ -54,16 +55,17 @@ def evaluate(
         raise BadInput(str(error)) from error
 
 
-@app.command()
+@app.command("export-adapter")
 def export_adapter(
     folder: Annotated[Path, typer.Argument(help="The folder of a training.")],
     policy: Annotated[str, typer.Argument(metavar="NAME@V", help="A version in it.")],
     target: Annotated[Path, typer.Argument(help="A folder to make.")],
     base: Annotated[str, typer.Option(help="Public name of the base model, for the adapter's settings.")] = "",
 ) -> None:
-    """Copy a trained version to give away: safetensors, and the settings that peft or transformers read.
+    """Copy a trained version to give away.
 
-    Another's adapter comes in by agora train --policy NAME=FOLDER.
+    It is safetensors and the settings that peft or transformers read. An adapter of somebody else's comes in by
+    agora train --policy NAME=FOLDER.
     """
     from sim.commands.failures import BadInput
     from sim.commands.terminal import say
@@ -82,7 +84,10 @@ def rows(
     runs: Folder = RUNS,
     quiet: Quiet = False,
 ) -> None:
-    """Write the decisions of runs for another trainer: one a row, with tokens, log-probabilities and rewards."""
+    """Write the decisions of runs as rows for another trainer.
+
+    Each has its tokens, log-probabilities, reward, and the hash of the weights that spoke.
+    """
     from rich.console import Console
     from rich.progress import track
 
@@ -99,3 +104,27 @@ def rows(
     except (ValueError, ImportError, TrajectoryError) as error:
         raise BadInput(str(error)) from error
     say(f"{count:,} rows of {len(paths)} runs in {out}")
+
+
+@app.command()
+def league(
+    folder: Annotated[Path, typer.Argument(help="Folder of a training.")],
+    everything: Annotated[bool, typer.Option("--all", help="The games of all players, not only of the best.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
+) -> None:
+    """Show a training's league: ratings, who beat whom, the mixture of a meta-solver."""
+    import json
+
+    from sim.commands.failures import BadInput
+    from sim.commands.terminal import say
+    from training import command
+
+    try:
+        numbers, tables = command.standings(folder, everything)
+    except command.FAILURES as error:
+        raise BadInput(str(error)) from error
+    if as_json:
+        typer.echo(json.dumps(numbers, indent=2))
+    else:
+        for table in tables:
+            say(table)

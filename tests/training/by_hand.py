@@ -206,6 +206,7 @@ BY_HAND: dict[str, ByHand] = {
     "dpo": ByHand(NOTHING),
     "nfsp_like": ByHand(RAE),
     "psro_like": ByHand(RAE),
+    "alphastar_like": ByHand(RAE),
     "unstable_baselines": ByHand(UNSTABLE),
     "evoemo_like": ByHand(NOTHING),
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import types
 from pathlib import Path
@@ -14,51 +13,14 @@ import pytest
 from peft import PeftModel
 
 from agents.engines.weights import fingerprint, load_model
-from sim.commands.cli import app
-from sim.commands.failures import exit_code
 from sim.record.project import Project
 from sim.record.reader import Run
 from tests.commands import Agora
+from tests.training.typed import KUHN, asked
 from training import checkpoint
 from training.policy import Base, saved_in, tiny_model
 from training.rows_file import rows_of
 from training.trajectory import Row
-
-ROOT = Path(__file__).parents[2]
-KUHN = ROOT / "scenarios" / "games" / "kuhn_train.yaml"
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_model(tmp_path_factory.mktemp("models") / "tiny", seed=1, width=32)
-
-
-def asked(model: Path, *changes: str, recipe: str = "reinforce", out: str = "kuhn") -> list[object]:
-    """A small training of an adapter, as one types it."""
-    settings = ("rollout.episodes=12", "optimiser.lr=1e-2", "policy.rank=4", "threads=1", *changes)
-    sets = [f"models.{seat}.model={model}" for seat in ("first", "second")]
-    return [
-        *("train", recipe, "--scenario", KUHN, "--out", out, "--seed", 3, "-q"),
-        *(part for one in sets for part in ("--set", one)),
-        *(part for one in settings for part in ("--recipe-set", one)),
-    ]
-
-
-@pytest.fixture(scope="module")
-def once(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A training after one update."""
-    folder = tmp_path_factory.mktemp("once")
-    code = exit_code(lambda: app(args=list(map(str, [*asked(model, out=str(folder / "kuhn")), "--updates", 1]))))
-    assert code == 0
-    return folder / "kuhn"
-
-
-@pytest.fixture
-def kuhn(once: Path, tmp_path: Path) -> Path:
-    """A copy of it in the test's folder."""
-    shutil.copytree(once, tmp_path / "kuhn")
-    return Path("kuhn")
-
 
 # --- starting weights, in and out ---------------------------------------------------------------------
 
@@ -86,9 +48,9 @@ def test_a_start_from_our_own_version_names_its_parent(agora: Agora, model: Path
     assert saved_in("kuhn/policies/kuhn@1").parent == "trader@1"
 
 
-def test_the_first_version_stays(agora: Agora, model: Path) -> None:
-    assert agora(*asked(model, "policy.keep=1"), "--updates", 3).code == 0
-    assert [path.name for path in sorted(Path("kuhn/policies").iterdir())] == ["kuhn@1", "kuhn@4"]
+def test_the_first_version_stays(agora: Agora, kuhn: Path) -> None:
+    assert agora("train", "--out", "kuhn", "--updates", 3, "-q").code == 0
+    assert [path.name for path in sorted((kuhn / "policies").iterdir())] == ["kuhn@1", "kuhn@3", "kuhn@4"]
 
 
 # --- a scenario with a trained policy -----------------------------------------------------------------
@@ -151,30 +113,33 @@ def status(folder: str = "kuhn") -> tuple[tuple[str, ...], list[tuple[float | No
         project.close()
 
 
-def test_a_collapsed_training_stops_says_why_and_can_be_gone_on_with(agora: Agora, model: Path) -> None:
+def test_a_collapsed_training_stops_says_why_and_can_be_gone_on_with(agora: Agora, kuhn: Path) -> None:
     bound = "monitor.stop=[{reading: decision_entropy, below: 99, patience: 2}]"
-    said = agora(*asked(model, bound), "--updates", 4)
+    said = agora("train", "--out", "kuhn", "--updates", 5, "--recipe-set", bound, "-q")
     assert said.code == 3
-    assert "kuhn was stopped after update 2: decision_entropy was below 99 2 times in a row, last 0." in said.out
+    assert "kuhn was stopped after update 3: decision_entropy was below 99 2 times in a row, last 0." in said.out
     assert "agora train --out kuhn --go-on" in said.out
     tags, stopped = status()
     assert tags == ("stopped",)
-    assert [update for update, _ in stopped] == [2]
+    assert [update for update, _ in stopped] == [3]
     assert stopped[0][1][0].startswith("decision_entropy was below 99 2 times in a row")
-    found = checkpoint.read_notes(Path("kuhn"))
+    found = checkpoint.read_notes(kuhn)
     assert found is not None
     assert found[1]["watching"]["watches"]["kuhn"]["streak"] == {"0": 2}
     assert agora("train", "--out", "kuhn", "-q").code == 3, "it stays stopped"
-    again = agora("train", "--out", "kuhn", "--updates", 5, "--go-on", "-q")
-    assert (again.code, "after update 4" in again.out) == (3, True), "two more"
-    other = agora("train", "--out", "kuhn", "--updates", 5, "--recipe-set", "monitor.stop.0.below=0", "-q")
-    assert (other.code, "5 updates done" in other.out) == (0, True)
+    again = agora("train", "--out", "kuhn", "--updates", 4, "--go-on", "-q")
+    assert (again.code, "4 updates done" in again.out) == (0, True), "it counts anew"
+    assert status()[0] == ()
+    assert agora("train", "--out", "kuhn", "--updates", 9, "-q").code == 3
+    other = agora("train", "--out", "kuhn", "--updates", 6, "--recipe-set", "monitor.stop.0.below=0", "-q")
+    assert (other.code, "6 updates done" in other.out) == (0, True)
     assert status()[0] == ()
 
 
-def test_readings_are_numbers_of_the_training(agora: Agora, model: Path) -> None:
-    assert agora(*asked(model, "monitor.every=2", "monitor.pairs=4"), "--updates", 3).code == 0
-    project = Project(Path("kuhn/project.db"))
+def test_readings_are_numbers_of_the_training(agora: Agora, kuhn: Path) -> None:
+    every = ("--recipe-set", "monitor.every=2", "--recipe-set", "monitor.pairs=4")
+    assert agora("train", "--out", "kuhn", "--updates", 3, *every, "-q").code == 0
+    project = Project(kuhn / "project.db")
     for metric in ("decision_entropy", "first_legal_rate", "length", "reward", "kept", "kl", "clip_fraction", "ess"):
         found = [one.value for _, one in project.measurements("kuhn", f"train.{metric}")]
         assert len(found) == 3, metric
@@ -198,12 +163,12 @@ def test_a_dry_run_says_what_an_update_costs_and_keeps_nothing(agora: Agora, mod
     assert not Path("kuhn").exists()
 
 
-def test_numbers_go_to_tensorboard(agora: Agora, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_go_to_tensorboard(agora: Agora, kuhn: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[tuple[str, float, int]] = []
 
     class Writer:
         def __init__(self, folder: str, purge_step: int) -> None:
-            assert (folder, purge_step) == ("board", 1)
+            assert (folder, purge_step) == ("board", 2)
 
         def add_scalar(self, name: str, value: float, step: int) -> None:
             written.append((name, value, step))
@@ -216,7 +181,7 @@ def test_numbers_go_to_tensorboard(agora: Agora, model: Path, monkeypatch: pytes
     module: Any = types.ModuleType("torch.utils.tensorboard")
     module.SummaryWriter = Writer
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    assert agora(*asked(model), "--updates", 2, "--tensorboard", "board").code == 0
+    assert agora("train", "--out", "kuhn", "--updates", 2, "--tensorboard", "board", "-q").code == 0
     assert {name for name, _, step in written if step == 2} >= {"train/loss", "train/return", "train/seconds"}
 
 

@@ -11,14 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.streams import Streams
-from training.genetic import Distribution, Matrix, Number, Options, Search, Space, emotions, search
+from training.genes import Distribution, Gene, Matrix, Number, Options
+from training.genetic import Search, search
 from training.slots import Population
 
-SPACE = {**emotions(3), "prompt": Options(("be kind", "be firm", {"tone": "dry"}))}
+PROMPTS = ("be kind", "be firm", {"tone": "dry"})
+SPACE: dict[str, Gene] = {
+    "initial": Distribution(size=3),
+    "transitions": Matrix(rows=3, columns=3),
+    "temperature": Number(low=0.1, high=1.5),
+    "prompt": Options(values=PROMPTS),
+}
+"""A Markov chain over three emotions, with the temperature of what is said (EvoEmo), and a prompt."""
 
 
 def population(**settings: Any) -> Population:
-    return Population(**{"kind": "population", "size": 8, "elite": 2, **settings})
+    return Population(**{"kind": "population", "size": 8, "elite": 2, "space": SPACE, **settings})
 
 
 def check(state: Search) -> None:
@@ -29,13 +37,13 @@ def check(state: Search) -> None:
             assert min(row) >= 0
             assert fsum(row) == pytest.approx(1)
         assert 0.1 <= member["temperature"] <= 1.5
-        assert member["prompt"] in SPACE["prompt"].values  # type: ignore[union-attr]
+        assert member["prompt"] in PROMPTS
 
 
 @given(st.integers(0, 99), st.floats(0, 1), st.floats(0, 1))
 def test_members_stay_in_the_space(seed: int, crossover: float, mutation: float) -> None:
     luck = Streams(seed)
-    state = search(SPACE, 8, luck)
+    state = search(population(), luck)
     check(state)
     state = state.evolved([float(i) for i in range(8)], population(crossover=crossover, mutation=mutation), luck)
     check(state)
@@ -43,7 +51,7 @@ def test_members_stay_in_the_space(seed: int, crossover: float, mutation: float)
 
 
 def test_the_elite_passes_on_unchanged_and_the_best_is_remembered() -> None:
-    state = search(SPACE, 8, Streams(0))
+    state = search(population(), Streams(0))
     following = state.evolved([1, 5, 0, 5, 2, 0, 0, 3], population(mutation=1.0), Streams(0))
     assert following.members[:2] == (state.members[1], state.members[3]), "of equals the first"
     assert following.best is not None
@@ -54,19 +62,19 @@ def test_the_elite_passes_on_unchanged_and_the_best_is_remembered() -> None:
 
 
 def test_without_crossover_and_mutation_children_are_copies() -> None:
-    state = search(SPACE, 8, Streams(0))
+    state = search(population(), Streams(0))
     following = state.evolved([0.0] * 8, population(crossover=0, mutation=0), Streams(0))
     assert all(member in state.members for member in following.members)
 
 
 def test_rows_come_from_either_parent_and_fit_ones_have_more_children() -> None:
     """Members are told apart by their rows: member i has the number i in every gene."""
-    space: Space = {"chain": Matrix(4, 1), "mood": Distribution(1), "warmth": Number(0, 100)}
+    space = {"chain": Matrix(rows=4, columns=1), "mood": Distribution(size=1), "warmth": Number(low=0, high=100)}
     members = tuple({"chain": [[float(i)]] * 4, "mood": [float(i)], "warmth": float(i)} for i in range(8))
     children: list[Any] = []
     for seed in range(200):
-        state = Search(space=space, members=members).evolved(
-            [float(i) for i in range(8)], population(crossover=1, mutation=0), Streams(seed)
+        state = Search(members=members).evolved(
+            [float(i) for i in range(8)], population(crossover=1, mutation=0, space=space), Streams(seed)
         )
         children += state.members[2:]
     parents = [{*(row[0] for row in child["chain"]), child["mood"][0], child["warmth"]} for child in children]
@@ -78,12 +86,12 @@ def test_rows_come_from_either_parent_and_fit_ones_have_more_children() -> None:
 
 
 def test_mutation_is_centred_on_what_was() -> None:
-    space: Space = {"row": Distribution(2), "number": Number(0, 10)}
+    space = {"row": Distribution(size=2), "number": Number(low=0, high=10)}
     members = ({"row": [0.9, 0.1], "number": 5.0},) * 2
     rows, numbers = [], []
     for seed in range(1000):
-        state = Search(space=space, members=members).evolved(
-            [0.0, 0.0], population(size=2, elite=1, mutation=1), Streams(seed)
+        state = Search(members=members).evolved(
+            [0.0, 0.0], population(size=2, elite=1, mutation=1, space=space), Streams(seed)
         )
         rows.append(state.members[1]["row"][0])
         numbers.append(state.members[1]["number"])
@@ -97,8 +105,8 @@ def test_mutation_is_centred_on_what_was() -> None:
 
 def test_what_has_died_out_may_come_back() -> None:
     members = ({"row": [1.0, 0.0]},) * 2
-    state = Search(space={"row": Distribution(2)}, members=members)
-    assert state.evolved([0, 0], population(size=2, elite=1, mutation=1), Streams(1)).members[1]["row"][1] > 0
+    settings = population(size=2, elite=1, mutation=1, space={"row": Distribution(size=2)})
+    assert Search(members=members).evolved([0, 0], settings, Streams(1)).members[1]["row"][1] > 0
 
 
 def test_the_search_finds_a_peak() -> None:
@@ -108,7 +116,7 @@ def test_the_search_finds_a_peak() -> None:
         return float(member["initial"][2] + member["transitions"][2][2]) / 2
 
     luck, settings = Streams(4), population(size=20, elite=4)
-    state = search(SPACE, 20, luck)
+    state = search(settings, luck)
     first = max(map(fitness, state.members))
     for _ in range(30):
         state = state.evolved([fitness(member) for member in state.members], settings, luck)
@@ -119,7 +127,7 @@ def test_the_search_finds_a_peak() -> None:
 
 def test_a_search_goes_on_after_a_restart() -> None:
     luck = Streams(2)
-    state = search(SPACE, 8, luck).evolved([float(i) for i in range(8)], population(), luck)
+    state = search(population(), luck).evolved([float(i) for i in range(8)], population(), luck)
     again = Search.from_json(json.loads(json.dumps(state.to_json())))
     assert again.members == state.members
     assert again.best == state.best
@@ -128,8 +136,10 @@ def test_a_search_goes_on_after_a_restart() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    state = search(SPACE, 8, Streams(0))
+    state = search(population(), Streams(0))
     with pytest.raises(ValueError, match="as many numbers"):
         state.evolved([1.0], population(), Streams(0))
     with pytest.raises(ValueError, match="no place for children"):
-        state.evolved([1.0] * 8, population(elite=8), Streams(0))
+        population(elite=8)
+    with pytest.raises(ValueError, match="not below high"):
+        Number(low=1, high=1)

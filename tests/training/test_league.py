@@ -261,6 +261,13 @@ def test_a_league_exploiter_must_beat_everyone_and_resets_at_times() -> None:
     assert 200 < sum(resets) < 300
 
 
+def test_patience_begins_anew_when_an_exploiter_has_joined() -> None:
+    name = "kuhn-league-exploiter-1"
+    joined = league().added(f"{name}@100", name, 100)
+    assert not decide(joined, name, 199).joins
+    assert decide(joined, name, 200).joins
+
+
 def test_a_reset_forgets_what_was_earned() -> None:
     name = "kuhn-main-exploiter-1"
     state = league().finished([game(0, name, "kuhn", 1), game(1, name, "kuhn@1", 1)])

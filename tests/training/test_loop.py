@@ -192,8 +192,6 @@ def test_a_pool_fills_with_earlier_versions_and_they_are_played(model: Path, tmp
 @pytest.mark.parametrize(
     ("recipe", "why"),
     [
-        ("turn_ppo", "needs a critic"),
-        ("nfsp_like", "actors nfsp"),
         ("opd", "no teachers"),
         ("epo_like", "no history"),
     ],

@@ -316,8 +316,8 @@ def test_the_entropy_band_has_a_gradient(entropy: float, value: float, slope: fl
 
 
 def test_value_targets() -> None:
-    """Only tokens with a target; clipped, the worse of two errors counts."""
-    one = sample([0.0, 0.0], share=0.5, targets={"low": (1.0, math.nan), "high": (math.nan, 0.0)})
+    """Only states with a target; clipped, the worse of two errors counts."""
+    one = sample([0.0, 0.0], worth=(0.5, 0.5), targets={"low": (1.0, math.nan), "high": (math.nan, 0.0)})
     values = {"low": torch.tensor([3.0, 9.0], requires_grad=True), "high": torch.tensor([9.0, 1.0], requires_grad=True)}
     plain = slots.Value(kind="value", weight=0.5, heads=("low", "high"))
     now = logs([0.6, 0.6], True)

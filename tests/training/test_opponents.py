@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from pydantic import TypeAdapter
 
 from sim.streams import Streams
@@ -59,6 +60,7 @@ EVERY = [
         for side in ("all", "other")
     ),
     actors("league"),
+    actors("psro", every=5),
     actors("nfsp"),
     actors("mix", last=3),
     actors("teacher", policy="teacher", beta=0.5),
@@ -231,6 +233,37 @@ def test_nfsp_meets_best_responses_with_probability_eta() -> None:
     assert learning["kuhn-average@12"].players == {"first": "kuhn", "second": "kuhn-average"}
     (one,) = made(actors("nfsp"), league=LeagueState())
     assert (one.speakers, set(one.learners)) == (KUHN, set(KUHN)), "while there is no average"
+
+
+def test_a_best_response_meets_the_members_in_the_shares_of_their_mixture() -> None:
+    """Biased rock, paper, scissors: a quarter, half, a quarter; the response learns in each seat half of the time."""
+    earns = {("rock@1", "paper@1"): -1, ("rock@1", "scissors@1"): 2, ("paper@1", "scissors@1"): -1}
+    pairs = [*earns.items(), *(((b, a), -x) for (a, b), x in earns.items())]
+    league = pool("rock@1", "paper@1", "scissors@1").finished(game(n, *pair, x) for n, (pair, x) in enumerate(pairs))
+    league = replace(league, members=tuple(replace(one, policy="rock") for one in league.members))
+    found = made(actors("psro"), 80, entries=dict.fromkeys(KUHN, "rock@9"), league=league)
+    for learner, other in (("first", "second"), ("second", "first")):
+        mine = [one for one in found if one.learners == {learner}]
+        assert {one.speakers[learner] for one in mine} == {"rock@9"}
+        assert tables(mine, other) == {"rock@1": 10, "paper@1": 20, "scissors@1": 10}
+
+
+def test_two_policies_respond_in_turns_and_one_alone_learns() -> None:
+    league = pool("attacker@1", "defender@1")
+    for update, who, met in (
+        (0, "attacker", "defender@1"),
+        (5, "defender", "attacker@1"),
+        (10, "attacker", "defender@1"),
+    ):
+        (one,) = made(actors("psro", every=5), update=update, entries=SIDES, league=league)
+        assert one.learners == {who}
+        assert set(one.speakers.values()) == {SIDES[who], met}
+    (one,) = made(actors("psro"), entries=SIDES, league=LeagueState())
+    assert one.speakers == SIDES, "while nobody has joined"
+    with pytest.raises(ValueError, match="two entries of models"):
+        made(actors("psro"), entries=dict.fromkeys("abc", "kuhn@12"))
+    with pytest.raises(ValueError, match="turn of attacker to respond"):
+        made(actors("psro"), entries=SIDES, league=league, only={"defender"})
 
 
 # --- leagues -------------------------------------------------------------------------------------------------

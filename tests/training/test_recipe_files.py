@@ -26,6 +26,7 @@ WRONG = {
     "extra=[{kind: kl_ref}]": "extra.0.weight: missing",
     "structure={kind: independent}": "credit.0.key: independent episodes make groups of one; choose the structure gr",
     f"credit={CRITIC}": "credit.0: the critic value is never trained; add {kind: value, heads: [value]} under extra",
+    "extra=[{kind: value, heads: [far]}]": "extra.0.heads: no term of credit reads the critic far, so it learns",
     "credit.0.key=[gruop]": "credit.0.key: 'gruop' is nothing that rows are keyed by; did you mean group?",
     "credit.0.only={colour: red}": "credit.0.only: 'colour' is nothing that rows are keyed by",
     "credit.0.rewards=[step]": "credit.0.rewards: step is no reward source of this recipe; there is only outcome",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from agents.engines.torch import TorchEngine
 from agents.engines.weights import WeightsError
@@ -36,6 +37,10 @@ def recipe(name: str = "reinforce", *changes: str) -> Recipe:
         (["one", "two"], "reinforce", ["policy.keep=3"], 2 * (3 + 1) + 1),
         (["one", "two"], "reinforce", ["actors={kind: lagged, last: 4}"], 2 * (5 + 1) + 1),
         (["one", "one", "one"], "unstable_baselines", [], 1 * (2 + 1) + 2),
+        (["kuhn", "kuhn"], "reinforce", ["actors={kind: league, main_exploiters: 2}"], (1 + 2 + 1) * (3 + 1) + 1),
+        (["kuhn", "kuhn"], "reinforce", ["actors={kind: psro}"], 1 * (3 + 1) + 2),
+        (["one", "two"], "nfsp_like", [], 4 * (2 + 1) + 1),
+        (["kuhn", "kuhn"], "reinforce", ["actors={kind: mix, last: 3}"], 1 * (4 + 1) + 1),
     ],
 )
 def test_places_are_for_versions_kept_a_new_one_and_a_guest_on_every_other_seat(
@@ -50,12 +55,13 @@ def asked(*sets: str) -> tuple[Any, dict[str, str]]:
 
 
 def test_an_engine_with_places_is_offered_enough_of_them() -> None:
-    """Ranks are at least the canary's."""
-    modules = {"lora_modules": ["q_proj", "k_proj", "v_proj", "o_proj"]}
-    assert room(asked()[0], recipe(), asked()[1]) == {"max_adapters": 4, "max_lora_rank": 8} | modules
+    """Ranks are at least the canary's; without a GPU it computes as the trainer does."""
+    exact = {} if torch.cuda.is_available() else {"dtype": "float32"}
+    more = {"lora_modules": ["q_proj", "k_proj", "v_proj", "o_proj"], **exact}
+    assert room(asked()[0], recipe(), asked()[1]) == {"max_adapters": 4, "max_lora_rank": 8, **more}
     scenario, entries = asked("models.first.max_adapters=6", "models.first.lora_modules=[q_proj, up_proj, o_proj]")
     found = room(scenario, recipe("reinforce", "policy.rank=16", "policy.targets=[o_proj, q_proj]"), entries)
-    assert found == {"max_adapters": 4, "max_lora_rank": 16, "lora_modules": ["o_proj", "q_proj"]}
+    assert found == {"max_adapters": 4, "max_lora_rank": 16, "lora_modules": ["o_proj", "q_proj"], **exact}
 
 
 @pytest.mark.parametrize(

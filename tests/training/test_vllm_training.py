@@ -1,6 +1,7 @@
 """Training on vLLM with the embedded model: it says what the trainer and the torch engine say, and teaches the same.
 
-All on the one engine of the model tests. A thousand tables ask the learner one and the same question.
+All on the one engine of the model tests. A thousand tables ask the learner one and the same question; its prompt is
+just longer than two blocks of 128 tokens, which vLLM remembers whole or not at all.
 """
 
 from __future__ import annotations
@@ -48,7 +49,16 @@ world:
 models:
   better: {engine: torch, model: embedded, policy: bets, context: 1024}
 cast:
-  - {name: better, agent: agents.llm:LLMAgent, model: better, with: {memory_tokens: 0}, think: 1s}
+  - name: better
+    agent: agents.llm:LLMAgent
+    model: better
+    with: {memory_tokens: 0}
+    think: 1s
+    persona:
+      background: You have played games like this one since you were a child, with your sisters in the kitchen and with
+        strangers on long train rides, and you have won and lost about as often as anybody else. You like to think
+        before you speak, you do not mind losing now and then, and you have never in your life told anybody what you
+        were about to do.
   - {name: other, agent: worlds.games.strategies:Fixed, with: {action: wait}, think: 1s}
 """
 GAMES = 1000
@@ -142,7 +152,7 @@ def gradient(trainer: Trainer, played: Sequence[Row]) -> Tensor:
     """Of the rows, at the first version's weights."""
     recipe = trainer.plan.recipe
     policy = trainer._base.load("again", trainer._policies_folder / "bets@1")
-    Learner(policy, recipe, trainer._masks).learn(played, estimate(recipe, played), 0)
+    Learner(policy, recipe, trainer._masks).learn(played, estimate(recipe, played, versions={"bets": 1}), 0)
     found = flat(policy)
     trainer._base.drop(policy)
     return found

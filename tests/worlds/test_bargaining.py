@@ -428,6 +428,38 @@ def test_two_joiners_make_a_pair() -> None:
     assert [wake.agent for wake in world.change(0, Join(seat=Seat(agent="e"))).wakes] == ["d"]
 
 
+# --- offers that are a choice --------------------------------------------------------------------------------
+
+
+def test_with_a_step_offers_are_a_choice_and_pay_as_others_do() -> None:
+    world = fresh(pie=100, step=25, discounts=[0.9, 0.8])
+    turn = seen(world, "a")
+    assert turn.format == Choice(options=("0", "25", "50", "75", "100"))
+    assert turn.default == "100"
+    (refused,) = do(world, "a", "60").results
+    assert (refused.status, refused.reason) == ("stale", "not an offer from 0 to 100")
+    do(world, "a", "75")
+    assert "25 for you, 75 for them" in seen(world, "b").text
+    do(world, "b", "reject")
+    do(world, "b", "50", 1)
+    assert dict(do(world, "a", "accept", 1).rewards) == {"a": pytest.approx(0.45), "b": pytest.approx(0.40)}
+
+
+def test_baselines_choose_the_largest_offer_that_keeps_no_more_than_they_would() -> None:
+    record = pair(Rubinstein, Rubinstein, pie=100, step=25, discounts=[0.9, 0.8], max_rounds=1_000)
+    (deal,) = record.data("deal")
+    # Rubinstein's 71 of 100 become 50; waiting is worth 0.8 * 0.357 to the other, who gets 50 and agrees.
+    assert deal["shares"] == {"a": 50, "b": 50}
+    (deal,) = pair(Greedy, Greedy, pie=100, step=25).data("deal")
+    assert deal["shares"] == {"a": 75, "b": 25}
+
+
+@pytest.mark.parametrize("given", [{"step": 30}, {"step": 25, "messages": True}])
+def test_a_step_divides_the_pie_and_goes_without_messages(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"step \d+: it must divide the pie of 100, and a choice carries no messages"):
+        BargainingParams(pie=100, **given)
+
+
 # --- conformance and scenarios ----------------------------------------------------------------------------
 
 
@@ -437,6 +469,7 @@ def test_two_joiners_make_a_pair() -> None:
         {"max_rounds": 4, "messages": True},
         {"max_rounds": 6, "pause": 0, "complete_information": False},
         {"max_rounds": 3, "pairing": "across"},
+        {"max_rounds": 3, "step": 25},
     ],
 )
 def test_the_world_keeps_the_rules_of_the_seams(params: dict[str, Any]) -> None:

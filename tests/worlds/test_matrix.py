@@ -465,6 +465,11 @@ def test_words_of_a_repeated_game() -> None:
     assert second.rules == first.rules
 
 
+def test_rules_need_not_be_told() -> None:
+    told, untold = seen(fresh(rounds=3), "a"), seen(fresh(rounds=3, rules=False), "a")
+    assert (untold.rules, untold.text, untold.key) == ("", told.text, told.key)
+
+
 def test_words_of_the_column_player() -> None:
     world = fresh(game="battle_of_sexes")
     assert "If you choose football and the other chooses football, you get 3 and they get 2." in seen(world, "b").rules

@@ -490,6 +490,11 @@ def test_other_games_are_shown_as_they_are() -> None:
     assert "nobody else" in fresh("catch", Streams(0))._rules
 
 
+def test_rules_need_not_be_told() -> None:
+    told, untold = seen(fresh("kuhn_poker"), "p0"), seen(fresh("kuhn_poker", rules=False), "p0")
+    assert (untold.rules, untold.text, untold.key) == ("", told.text, told.key)
+
+
 def golden(game: str) -> str:
     """A random play with all that was seen, asked, answered and became of it."""
     world, luck = OpenSpielGame(OpenSpielParams(game=game, hands=2, rotate=True)), Streams(7)

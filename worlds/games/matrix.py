@@ -59,7 +59,10 @@ class Matrix:
     def __init__(self, params: MatrixParams) -> None:
         self._given = params
         self._game = params.table()
-        self._rules = [rules(self._game, me, params.talk, params.tokens) for me in range(self._game.players)]
+        self._rules = [
+            rules(self._game, me, params.talk, params.tokens) if params.rules else ""
+            for me in range(self._game.players)
+        ]
         safe = self._game.safe
         self._default = safe if params.default is None else (params.default,) * self._game.players
 

@@ -59,6 +59,8 @@ class OpenSpielParams(BaseModel):
     """Whether everybody moves on by one seat after each game."""
     pause: Ticks = 1
     """Time between two games."""
+    rules: bool = True
+    """Whether the rules are told; who learns them by playing needs no words for them, and reads less."""
 
     @model_validator(mode="after")
     def _playable(self) -> OpenSpielParams:
@@ -80,7 +82,7 @@ class OpenSpielGame:
         self._name = str(kind.short_name)
         wording = NAMED.get(self._name, Wording)
         self._words = wording(kind.long_name, self._game.get_parameters(), self._game.num_players())
-        self._rules = self._words.rules()
+        self._rules = self._words.rules() if params.rules else ""
 
     def reset(self, seats: Sequence[Seat], streams: Streams) -> Outcome:
         """Seat the cast in order and start the first game. Raises ValueError where the seats do not fit the game."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import cache
 from typing import Any
 
 NO_MOVE = -1
@@ -15,6 +16,7 @@ MOST = 64
 """Moves in place of the one made that are tried to see who learns of it; where there are more, only the mover does."""
 
 
+@cache
 def load(text: str) -> Any:
     """A game by its OpenSpiel string. Raises ValueError, in one line, where it cannot be played here."""
     try:

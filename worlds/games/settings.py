@@ -43,6 +43,8 @@ class MatrixParams(BaseModel):
     """Index of the action played for whoever is missing; None: the one whose worst payoff is best."""
     pause: Ticks = 1
     """Time between two rounds."""
+    rules: bool = True
+    """Whether rules and payoffs are told; who learns them by playing needs no words for them, and reads less."""
 
     @model_validator(mode="after")
     def _one_game(self) -> MatrixParams:

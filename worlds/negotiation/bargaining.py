@@ -65,6 +65,8 @@ class BargainingParams(BaseModel):
     """Rounds before it ends with no deal; None: no limit is announced (there is one far away)."""
     complete_information: bool = True
     """Whether each side sees the other's discount."""
+    step: int | None = Field(default=None, ge=1)
+    """Offers are a choice among its multiples, for minds that can only choose; None: any whole number of units."""
     messages: bool = False
     """Whether an offer carries words."""
     message_chars: int = Field(default=160, ge=1, le=1_000)
@@ -78,7 +80,16 @@ class BargainingParams(BaseModel):
     def _discounts_in_range(self) -> BargainingParams:
         for value in self.discounts:
             _discount(value)
+        if self.step is not None and (self.messages or self.pie % self.step):
+            raise ValueError(
+                f"step {self.step}: it must divide the pie of {self.pie}, and a choice carries no messages"
+            )
         return self
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The offers as a choice, by what the proposer keeps; none where it is free to name a number."""
+        return () if self.step is None else tuple(map(str, range(0, self.pie + 1, self.step)))
 
 
 class Bargaining:
@@ -180,6 +191,8 @@ class Bargaining:
     def _format(self, pair: Negotiation) -> Choice | Form:
         if pair.gain is not None:
             return Choice(options=("accept", "reject"))
+        if self._params.choices:
+            return Choice(options=self._params.choices)
         form = SpokenOffer if self._params.messages else Offer
         narrow: dict[str, dict[str, JSON]] = {f"{form.__name__}.gain": {"minimum": 0, "maximum": self._params.pie}}
         if self._params.messages:
@@ -190,6 +203,8 @@ class Bargaining:
         """Who says nothing gives nothing and agrees to nothing."""
         if pair.gain is not None:
             return "reject"
+        if self._params.choices:
+            return str(self._params.pie)
         return {"gain": self._params.pie} | ({"message": ""} if self._params.messages else {})
 
     # --- what happens ------------------------------------------------------------------------------
@@ -228,19 +243,26 @@ class Bargaining:
             return "not your turn"
         if pair.gain is not None:
             return "" if action.answer in ("accept", "reject") else "an offer is open: accept or reject"
-        gain = action.answer.get("gain") if isinstance(action.answer, dict) else None
+        return "" if self._gain(action.answer) is not None else f"not an offer from 0 to {self._params.pie}"
+
+    def _gain(self, answer: JSON) -> int | None:
+        """What the proposer keeps by an answer; None where it is no offer."""
+        if self._params.choices:
+            return int(answer) if answer in self._params.choices else None
+        gain = answer.get("gain") if isinstance(answer, dict) else None
         legal = isinstance(gain, int) and not isinstance(gain, bool) and 0 <= gain <= self._params.pie
-        return "" if legal else f"not an offer from 0 to {self._params.pie}"
+        return gain if legal else None
 
     def _about(self, pair: Negotiation) -> dict[str, JSON]:
         return {"pair": self._at[pair.agents[0]], "round": pair.round}
 
     def _propose(self, pair: Negotiation, action: Action) -> Fact:
-        pair.gain = action.answer["gain"]
+        mine = self._gain(action.answer)
+        assert mine is not None
+        pair.gain = mine
         pair.message = action.answer["message"].strip() if self._params.messages else ""
-        mine, rest = action.answer["gain"], self._params.pie - action.answer["gain"]
         said = {"text": pair.message} if pair.message else {}
-        data = self._about(pair) | {"gain": mine, "rest": rest} | said
+        data = self._about(pair) | {"gain": mine, "rest": self._params.pie - mine} | said
         fact = self._fact("offer", pair.agents, data, action.agent, pair.before[1:])
         pair.offer = fact.id
         return fact

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from sim.streams import Streams
-from sim.types import JSON, Action, Member, Mind, Turn
+from sim.types import JSON, Action, Choice, Member, Mind, Turn
 
 
 def proposer_share(mine: float, other: float, left: int | None) -> float:
@@ -23,7 +23,9 @@ def proposer_share(mine: float, other: float, left: int | None) -> float:
 
 
 def _offer(turn: Turn, gain: int) -> JSON:
-    """An offer in the form that the turn asks for, without words."""
+    """An offer in the form that the turn asks for, without words; of a choice the largest that keeps no more."""
+    if isinstance(turn.format, Choice):
+        return max((option for option in turn.format.options if int(option) <= gain), key=int)
     return {**turn.default, "gain": gain}
 
 

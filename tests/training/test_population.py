@@ -1,0 +1,138 @@
+"""Populations in a folder: the fittest settings win, nothing stops the search for good, and what is wrong is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from sim.record.project import Project
+from sim.record.reader import Run
+from sim.scenarios.yaml_text import read_yaml
+from training import checkpoint
+from training.command import begun, cost
+from training.plan import Plan, TrainingError
+from training.population import BEST, Breeding
+from training.recipe import load as load_recipe
+
+SCENARIO = """
+name: dilemma
+clock: {tick: 1s, until: 1h}
+world: {use: worlds.games.matrix:Matrix, game: pd, rounds: 2}
+cast:
+  - {name: me, agent: worlds.games.strategies:Fixed, with: {action: cooperate}, think: 1s}
+  - {name: other, agent: worlds.games.strategies:Fixed, with: {action: cooperate}, think: 1s}
+"""
+SPACE = (
+    "{cast.me.with.action: {kind: options, values: [cooperate, defect]}, "
+    "cast.me.think: {kind: options, values: [1s, 2s]}}"
+)
+
+
+def plan(tmp_path: Path, *changes: str) -> Plan:
+    file = tmp_path / "dilemma.yaml"
+    file.write_text(SCENARIO, encoding="utf-8")
+    small = ["structure={kind: group, size: 2}", "actors.size=4", "actors.elite=1", "rollout.episodes=8"]
+    return Plan(recipe=load_recipe("evoemo_like", [*small, f"actors.space={SPACE}", *changes]), scenario=file, seed=5)
+
+
+def bred(folder: Path, what: Plan, generations: int) -> Any:
+    """The checkpoint's notes after so many generations."""
+    what.write(folder)
+    with begun(what, folder) as breeding:
+        breeding.run(updates=generations)
+        assert breeding.done == generations
+    found = checkpoint.read_notes(folder)
+    assert found is not None
+    return found[1]
+
+
+def test_whoever_defects_earns_more_and_takes_over(tmp_path: Path) -> None:
+    folder = tmp_path / "search"
+    found = bred(folder, plan(tmp_path), 4)
+    assert found["search"]["best"]["genome"]["cast.me.with.action"] == "defect"
+    assert [one["cast.me.with.action"] for one in found["search"]["members"]].count("defect") >= 3
+    best = read_yaml((folder / BEST).read_text(encoding="utf-8"), BEST).data
+    assert 'cast.me.with.action="defect"' in best["sets"]
+    project = Project(folder / "project.db")
+    numbers = {one.of["update"]: one.value for _, one in project.measurements("search", "train.best_fitness")}
+    members = [one for _, one in project.measurements("search", "population.fitness")]
+    project.close()
+    assert list(numbers.values()) == sorted(numbers.values()), "the best so far never falls"  # type: ignore[type-var]
+    # Against whoever cooperates the dilemma pays 5 to defect and 3 to cooperate, in each of two rounds.
+    assert {one.value for one in members} <= {6.0, 10.0}
+    assert len(members) == 16
+    assert all((one.n, one.n_clusters) == (2, 1) for one in members)
+
+
+def test_members_of_a_generation_meet_the_same_luck(tmp_path: Path) -> None:
+    bred(tmp_path / "search", plan(tmp_path), 2)
+    seeds: dict[int, set[int]] = {1: set(), 2: set()}
+    for path in (tmp_path / "search" / "rollouts").glob("*.db"):
+        with Run(path) as run:
+            seeds[int(path.stem.split("-")[1])].add(run.manifest().seed)
+    assert all(len(each) == 1 for each in seeds.values())
+    assert seeds[1] != seeds[2]
+
+
+def test_stopped_and_gone_on_with_it_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    what = plan(tmp_path)
+    expected = bred(tmp_path / "whole", what, 3)
+
+    class Stopped(BaseException):
+        pass
+
+    def stop(*_: Any) -> None:
+        raise Stopped
+
+    what.write(tmp_path / "cut")
+    with Breeding(tmp_path / "cut", what) as breeding:
+        breeding.update()
+        with monkeypatch.context() as patched:
+            patched.setattr(checkpoint, "write", stop)
+            with pytest.raises(Stopped):
+                breeding.update()
+    assert bred(tmp_path / "cut", what, 3) == expected
+    assert list((tmp_path / "cut" / "rollouts").glob("abandoned-*.db"))
+
+
+def test_only_those_whom_the_settings_are_about_count(tmp_path: Path) -> None:
+    """The other one is paid 0 by a defector; were it counted, the mean would be half of 10 and 0."""
+    what = plan(tmp_path, "actors.space={cast.me.with.action: {kind: options, values: [defect]}}")
+    what.write(tmp_path / "search")
+    with Breeding(tmp_path / "search", what) as breeding:
+        assert breeding.update()["fitness"] == 10
+    both = "{cast.me.with.action: {kind: options, values: [defect]}, cast.other.think: {kind: options, values: [1s]}}"
+    what = plan(tmp_path, f"actors.space={both}")
+    what.write(tmp_path / "both")
+    with Breeding(tmp_path / "both", what) as breeding:
+        assert breeding.update()["fitness"] == fmean((10, 0))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("actors.space={}", "actors.space is empty"),
+        ("actors.space={cast.nobody.persona: {kind: options, values: [a]}}", "cast.nobody.persona is about nobody"),
+        ("actors.space={world.rounds: {kind: options, values: [1]}}", "world.rounds is about nobody who speaks"),
+        ("actors.space={models.small.engine: {kind: options, values: [vllm]}}", "models.small.engine is about nobody"),
+        ("rollout.episodes=7", "7 are too few for 4 members; expected at least 8"),
+    ],
+)
+def test_searches_about_nothing_are_refused(tmp_path: Path, change: str, why: str) -> None:
+    with pytest.raises(TrainingError, match=why):
+        Breeding(tmp_path / "search", plan(tmp_path, change))
+
+
+def test_a_reward_that_nobody_works_out_is_told(tmp_path: Path) -> None:
+    what = plan(tmp_path, "reward=[{kind: judge}]")
+    what.write(tmp_path / "search")
+    with Breeding(tmp_path / "search", what) as breeding, pytest.raises(TrainingError, match="judge"):
+        breeding.update()
+
+
+def test_a_dry_run_says_what_a_generation_costs(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="costs what its 8 episodes cost"):
+        cost(plan(tmp_path))
