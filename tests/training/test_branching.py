@@ -146,6 +146,7 @@ def test_a_branch_of_the_first_question_is_a_trunk() -> None:
         ("lamer", ["rollout.episodes=23"], "trial takes; expected 24 or more"),
         ("at2po", ["actors={kind: pool, weight: uniform}"], "actors pool are rated by whole games"),
         ("hierarchical_grpo", ["actors={kind: league}"], "actors league are rated by whole games"),
+        ("turn_ppo", ["structure={kind: chop, size: 2, context: 90, summaries: 1}"], "a critic has one value"),
     ],
 )
 def test_what_a_structure_cannot_do_is_told(recipe: str, changes: list[str], why: str) -> None:
