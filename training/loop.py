@@ -507,8 +507,9 @@ class Trainer:
         """Free the models and files."""
         with suppress(EngineFailure):  # one that is dead forgets by itself
             self._publisher.withdraw()
-            if self._teacher and self._teacher.engine is self._engine:
-                self._engine.remove_policy(self._teacher.label)
+            engine, taught = self._engine, self._teacher
+            if taught is not None and taught.engine is self._engine:
+                engine.remove_policy(taught.label)
         self._pool.close()
         self._project.close()
 
