@@ -99,9 +99,11 @@ class Breeding:
             "decisions": float(sum(map(len, played))),
         }
         self._measure(numbers, earned)
-        checkpoint.write(self.folder, self.done, {}, {"search": self._search.to_json()})
         said = {"fitness": best.fitness, "generation": best.generation, "sets": settings(best.genome)}
-        (self.folder / BEST).write_text(write_yaml(said), encoding="utf-8")
+        new = self.folder / f"{BEST}.new"
+        new.write_text(write_yaml(said), encoding="utf-8")
+        new.replace(self.folder / BEST)
+        checkpoint.write(self.folder, self.done, {}, {"search": self._search.to_json()})
         return numbers
 
     def _played(self, place: int, member: Genome) -> list[Row]:
