@@ -115,11 +115,11 @@ def test_a_training_fills_its_places_and_never_needs_more(tiny_folder: Path, tmp
     folder = tmp_path / "kuhn"
     plan.write(folder)
     with Trainer(folder, plan) as trainer:
-        trainer.run(updates=3)
+        trainer.run(updates=4)
         engine: Any = trainer._engine
         assert (engine.places, engine.most) == (4, 4)
     with Trainer(folder, plan) as trainer:
-        assert trainer._engine.served == ["kuhn@3", "kuhn@4"]
+        assert trainer._engine.served == ["kuhn@4", "kuhn@5"]
         trainer.run(updates=5)
         assert trainer._engine.most == 4
         assert {"kuhn@5", "kuhn@6"} <= set(trainer._engine.served)
