@@ -100,7 +100,12 @@ GAMES = {
         "defection in the last round at least 0.9",
         lambda found: found >= 0.9,
         8,
-        ("rollout.episodes=64", "optimiser.epochs=4", "reward=[{kind: step}]"),
+        (
+            "rollout.episodes=64",
+            "optimiser.epochs=3",
+            "reward=[{kind: step}]",
+            "trust={kind: neurd_fit, alpha: 4, c: 3}",
+        ),
         last=True,
     ),
     "bargaining": Game(
