@@ -133,7 +133,8 @@ def apportion(total: int, weights: Sequence[float], luck: float) -> list[int]:
     """
     if not weights or min(weights) < 0:
         raise ValueError(f"shares need weights of 0 or more, not {list(weights)}")
-    given = list(weights) if sum(weights) > 0 else [1.0] * len(weights)
+    most = max(weights)
+    given = [each / most for each in weights] if most > 0 else [1.0] * len(weights)  # however small or large they are
     scale, passed, found, before = total / sum(given), 0.0, [], 0
     for weight in given[:-1]:
         passed += weight

@@ -117,6 +117,12 @@ def test_shares_add_up_and_are_quotas_rounded_up_or_down(total: int, weights: li
         assert -1e-6 <= share - quota + 1 <= 2 + 1e-6
 
 
+def test_weights_may_be_as_small_or_large_as_numbers_are() -> None:
+    assert apportion(10, [5e-324, 5e-324], 0.5) == [5, 5]
+    assert apportion(9, [1e308, 1e308, 1e308], 0.5) == [3, 3, 3]
+    assert apportion(4, [1e-320, 0.0, 3e-320], 0.0) == [1, 0, 3]
+
+
 def test_shares_are_quotas_on_average() -> None:
     counts = [0, 0, 0]
     for k in range(1000):
