@@ -507,7 +507,8 @@ class Trainer:
         """Free the models and files."""
         with suppress(EngineFailure):  # one that is dead forgets by itself
             self._publisher.withdraw()
-            if self._teacher and self._teacher.engine is self._engine:
+            guest = self._teacher is not None and self._teacher.engine is self._engine
+            if self._teacher is not None and guest:
                 self._engine.remove_policy(self._teacher.label)
         self._pool.close()
         self._project.close()
