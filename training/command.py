@@ -51,6 +51,8 @@ SHOWN = (
 """Numbers on the live line, those that there are."""
 SHOWN_PLAYERS = 8
 """Players of a league whose games are shown, unless all are asked for."""
+SOLVED = 32
+"""Members, the best by rating, of which a mixture is shown that no training asks for."""
 PROBE = 16
 """Episodes that a dry run plays."""
 FAILURES = (TrainingError, RolloutError, DeliveryError, WeightsError)
@@ -161,7 +163,7 @@ def standings(folder: Path, everything: bool) -> tuple[dict[str, JSON], list[Tab
         )
     league = LeagueState.from_json(found[1]["league"])
     entries = seats(load_scenario(plan.scenario, plan.sets))
-    mixtures = roster.strategy(plan.recipe.actors, league, entries)
+    mixtures = roster.strategy(plan.recipe.actors, league, entries) or roster.mixtures(league, entries, most=SOLVED)
     most = len(ladder.players(league)) if everything else SHOWN_PLAYERS
     return ladder.summary(league, mixtures), list(ladder.tables(league, mixtures, most))
 

@@ -231,7 +231,7 @@ class LeagueState(Struct, frozen=True, kw_only=True):
 
         Raises ValueError where either side has no players.
         """
-        payoffs = self.matrix(rows, columns, row_role, column_role)
+        payoffs = metagame.rounded(self.matrix(rows, columns, row_role, column_role))
         if not rows or not columns:
             raise ValueError("an empirical game needs players on both sides")
         if solver == "uniform" or not any(map(any, payoffs)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import exp, lcm, sqrt
+from math import exp, frexp, lcm, sqrt
 from typing import NamedTuple, TypeAlias
 
 Mixture: TypeAlias = tuple[float, ...]
@@ -31,6 +31,13 @@ class Equilibrium(NamedTuple):
 def uniform(count: int) -> Mixture:
     """Equal probabilities."""
     return (1 / count,) * count
+
+
+def rounded(payoffs: Sequence[Sequence[float]], digits: int = 16) -> list[list[float]]:
+    """Payoffs to so many binary digits of the largest: sampled ones are known no better, and `nash` is much quicker."""
+    most = max((abs(each) for row in payoffs for each in row), default=0.0)
+    unit = 2.0 ** (frexp(most)[1] - digits)
+    return [[round(each / unit) * unit for each in row] for row in payoffs]
 
 
 def nash(payoffs: Payoffs) -> Equilibrium:

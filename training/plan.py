@@ -12,6 +12,7 @@ from training import roster, slots
 from training.credit import Tag
 from training.recipe import Recipe
 from training.recipe import loads as read_recipe
+from training.rollout import writes
 from training.structures import start
 
 
@@ -95,6 +96,11 @@ def check(recipe: Recipe) -> None:
         raise TrainingError(
             f"{recipe.name}: actors {recipe.actors.kind} are rated by whole games, which the structure "
             f"{structure.kind} has not; choose self, fixed or lagged"
+        )
+    if any(term.head for term in recipe.credit) and (isinstance(structure, slots.Tree) or writes(recipe)):
+        raise TrainingError(
+            f"{recipe.name}: credit: a critic has one value for each decision, and the structure {structure.kind} has "
+            "rows that are none or share theirs; choose returns and a baseline without a critic"
         )
     _check_teachers(recipe)
     _check_readings(recipe)

@@ -99,9 +99,11 @@ class Breeding:
             "decisions": float(sum(map(len, played))),
         }
         self._measure(numbers, earned)
-        checkpoint.write(self.folder, self.done, {}, {"search": self._search.to_json()})
         said = {"fitness": best.fitness, "generation": best.generation, "sets": settings(best.genome)}
-        (self.folder / BEST).write_text(write_yaml(said), encoding="utf-8")
+        new = self.folder / f"{BEST}.new"
+        new.write_text(write_yaml(said), encoding="utf-8")
+        new.replace(self.folder / BEST)
+        checkpoint.write(self.folder, self.done, {}, {"search": self._search.to_json()})
         return numbers
 
     def _played(self, place: int, member: Genome) -> list[Row]:
@@ -127,11 +129,12 @@ class Breeding:
             paid = rewards(recipe.reward, rows, update=self.done).total() if recipe.reward else [r.reward for r in rows]
         except ValueError as error:  # a source reads what nobody works out here
             raise TrainingError(f"{recipe.name}: {error}") from error
-        found: dict[str, list[float]] = {}
+        # A decision counts once, in however many rows it stands.
+        found: dict[str, dict[tuple[AgentId, int], float]] = {row.episode: {} for row in rows}
         for row, reward in zip(rows, paid, strict=True):
-            mine = reward if row.seat in self._about else 0.0
-            found.setdefault(row.episode, []).append(mine)
-        return [fsum(each) / len(self._about) for each in found.values()]
+            if row.seat in self._about:
+                found[row.episode][row.seat, row.turn] = reward
+        return [fsum(each.values()) / len(self._about) for each in found.values()]
 
     def _agents(self) -> frozenset[AgentId]:
         """Those whom the genes are about. Raises TrainingError for a gene that is about nobody."""

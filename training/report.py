@@ -97,8 +97,8 @@ def tables(evaluation: Evaluation, measured: Sequence[Measurement]) -> Iterator[
     if met := of("eval.cross_play"):
         yield _matrix(evaluation, met, of("eval.exact_return"))
     if ends := [one for one in measured if one.metric in ("eval.win_rate", "eval.return_gain")]:
-        rows = [(_short(one), _who(one), _value(one), _interval(one), f"{one.n:,}") for one in ends]
-        yield columns(("newest against first", "", "value", "interval", "n"), rows)
+        shown = [(_short(one), _who(one), _value(one), _interval(one), f"{one.n:,}") for one in ends]
+        yield columns(("newest against first", "", "value", "interval", "n"), shown)
     yield _before_after(evaluation, measured)
     if gains := of("eval.approximate_nash_conv"):
         yield measurement_table(gains)

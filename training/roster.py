@@ -12,7 +12,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from sim.streams import Streams
-from training.league import LeagueState, exploiter_step, oracle, with_exploiters
+from training.league import LeagueState, Solver, exploiter_step, oracle, with_exploiters
 from training.matchup import Label, Matchup, name_of
 from training.slots import NFSP, PSRO, Actors, League, Pool
 from training.standings import Role
@@ -150,24 +150,27 @@ def family(scenario: str, league: LeagueState, matchup: Matchup) -> str:
 
 
 def strategy(actors: Actors, league: LeagueState, entries: Mapping[Role, Label]) -> Mixtures:
-    """What the training comes to: of a league the mixture of a meta-solver, of fictitious play the averages.
+    """What a training comes to: of best responses the mixture of their meta-solver, of fictitious play the averages.
 
-    Empty where it is neither, or there are not two entries.
+    Empty where it comes to its newest versions.
     """
     if isinstance(actors, NFSP):
         return {entry: {league.average(name_of(label)): 1.0} for entry, label in entries.items()}
-    if not isinstance(actors, PSRO | League | Pool) or len(entries) != 2:
+    return mixtures(league, entries, actors.solver) if isinstance(actors, PSRO) else {}
+
+
+def mixtures(
+    league: LeagueState, entries: Mapping[Role, Label], solver: Solver = "meta_nash", most: int | None = None
+) -> Mixtures:
+    """A meta-solver's mixture of the members that may take each of two entries, of the `most` best by rating.
+
+    Empty while one of them has none, or where there are not two.
+    """
+    players = {entry: _members(league, name_of(label), most) for entry, label in entries.items()}
+    if len(entries) != 2 or not all(players.values()):
         return {}
-    return mixtures(league, entries, actors.solver if isinstance(actors, PSRO) else "meta_nash")
-
-
-def mixtures(league: LeagueState, entries: Mapping[Role, Label], solver: str = "meta_nash") -> Mixtures:
-    """A meta-solver's mixture of the members that may take each of two entries; empty while one has none."""
     first, second = entries
-    players = {entry: _members(league, name_of(label)) for entry, label in entries.items()}
-    if not all(players.values()):
-        return {}
-    found = league.solved(solver, players[first], players[second])  # type: ignore[arg-type]
+    found = league.solved(solver, players[first], players[second])
     both = dict(zip(entries, (found.rows, found.columns), strict=True))
     return {
         entry: {label: share for label, share in zip(players[entry], both[entry], strict=True) if share}
@@ -175,5 +178,7 @@ def mixtures(league: LeagueState, entries: Mapping[Role, Label], solver: str = "
     }
 
 
-def _members(league: LeagueState, policy: Name) -> list[Label]:
-    return [one.label for one in league.members if league.family(one.policy) == policy]
+def _members(league: LeagueState, policy: Name, most: int | None) -> list[Label]:
+    found = [one.label for one in league.members if league.family(one.policy) == policy]
+    best = sorted(found, key=lambda label: -league.rating(label).ordinal)[:most]
+    return [label for label in found if label in best]

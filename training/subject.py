@@ -105,7 +105,8 @@ def of_folder(folder: Path) -> Subject:
 def of_scenario(file: Path, sets: Sequence[str], runs: Path) -> Subject:
     """The policies `name@v` of a scenario's models, with all the adapters that these have. Raises TrainingError."""
     scenario = load(file, sets)
-    entries, folders = {}, {}
+    entries: dict[str, str] = {}
+    folders: dict[str, Path] = {}
     for name, model in scenario.models.items():
         if "@" in model.policy:
             entries[name] = name_of(model.policy)

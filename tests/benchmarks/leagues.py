@@ -119,7 +119,8 @@ class Training:
     def found(self) -> Found:
         """How exploitable it is now."""
         if isinstance(self._actors, PSRO):
-            return Found(self._worth, -self.league.best[roster.STRATEGY].score)
+            best = self.league.best.get(roster.STRATEGY)
+            return Found(self._worth, -best.score if best else self._worth)
         last = nash_conv(self._game, self._tables[self._labels[MAIN]])
         if isinstance(self._actors, NFSP):
             return Found(last, nash_conv(self._game, self._tables[self._labels[self._averages[0]]]))

@@ -146,6 +146,7 @@ def test_a_branch_of_the_first_question_is_a_trunk() -> None:
         ("lamer", ["rollout.episodes=23"], "trial takes; expected 24 or more"),
         ("at2po", ["actors={kind: pool, weight: uniform}"], "actors pool are rated by whole games"),
         ("hierarchical_grpo", ["actors={kind: league}"], "actors league are rated by whole games"),
+        ("turn_ppo", ["structure={kind: chop, size: 2, context: 90, summaries: 1}"], "a critic has one value"),
     ],
 )
 def test_what_a_structure_cannot_do_is_told(recipe: str, changes: list[str], why: str) -> None:
@@ -168,16 +169,16 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_model(tmp_path_factory.mktemp("models") / "tiny", seed=1, width=32)
 
 
-CHANGES = ("structure.size=2", "structure.nodes=2", "structure.branches=2", "rollout.episodes=18", "extra=[]")
+CHANGES = ("structure.size=2", "structure.nodes=2", "structure.branches=2", "extra=[]", "optimiser.epochs=1")
 
 
-def planned(model: Path, recipe: str = "at2po") -> Plan:
-    return small(model, recipe, *CHANGES)
+def planned(model: Path, recipe: str = "at2po", episodes: int = 6) -> Plan:
+    """As many starts as there are six episodes: two trunks, and two branches at each of two nodes."""
+    return small(model, recipe, *CHANGES, f"rollout.episodes={episodes}")
 
 
 def test_branches_begin_as_their_trunks_and_have_luck_of_their_own(model: Path, tmp_path: Path) -> None:
-    plan = planned(model)
-    with Trainer(tmp_path / "kuhn", plan) as trainer:
+    with Trainer(tmp_path / "kuhn", planned(model, episodes=18)) as trainer:
         numbers = trainer.update()
     assert numbers["episodes"] == 18
     trunks, path = (tmp_path / "kuhn" / "rollouts" / f"update-000001-0{part}.db" for part in ("", "-branches"))
@@ -201,14 +202,17 @@ def test_branches_begin_as_their_trunks_and_have_luck_of_their_own(model: Path, 
     assert verify(path).whole
 
 
-@pytest.mark.parametrize("recipe", ["at2po", "arpo_like"])
-def test_trees_train_and_go_on_after_a_break(model: Path, tmp_path: Path, recipe: str) -> None:
-    plan = planned(model, recipe)
+def test_a_training_on_trees_goes_on_after_a_break(model: Path, tmp_path: Path) -> None:
+    plan = planned(model)
     whole = trained(tmp_path / "whole" / "kuhn", plan, 2)
     trained(tmp_path / "kuhn", plan, 1)
     after = trained(tmp_path / "kuhn", plan, 2)
-    same = [(whole["policies"]["kuhn"][key] == value).all() for key, value in after["policies"]["kuhn"].items()]
-    assert all(same)
-    with Trainer(tmp_path / "kuhn", plan) as trainer:
+    assert all((whole["policies"]["kuhn"][key] == value).all() for key, value in after["policies"]["kuhn"].items())
+
+
+@pytest.mark.parametrize("recipe", ["at2po", "arpo_like"])
+def test_trees_move_the_policy(model: Path, tmp_path: Path, recipe: str) -> None:
+    with Trainer(tmp_path / "kuhn", planned(model, recipe)) as trainer:
         numbers = trainer.update()
     assert numbers["gradient_norm"] > 0
+    assert numbers["rows"] > 0

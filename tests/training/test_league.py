@@ -81,6 +81,16 @@ def test_replicator_circles_around_a_mixed_equilibrium() -> None:
     assert replicator(BIASED).rows == pytest.approx((0.25, 0.5, 0.25), abs=0.05)
 
 
+def test_payoffs_are_rounded_to_binary_digits_of_the_largest() -> None:
+    """With 3 digits of a largest below 4 the unit is ½."""
+    assert metagame.rounded([[3.9, 1.3], [-0.2, 0.8]], digits=3) == [[4, 1.5], [0, 1]]
+    assert metagame.rounded(BIASED) == BIASED
+    assert metagame.rounded([[0.0]]) == [[0.0]]
+    third = metagame.rounded([[1 / 3]])[0][0]
+    assert abs(third - 1 / 3) <= 2.0**-18
+    assert third != 1 / 3
+
+
 def test_a_step_of_the_replicator_by_hand() -> None:
     """x = ½, ½ earns u = 1, 0 (the scale is 2); ū = ½, so x moves by 0.1·½·½ to 0.525, 0.475."""
     assert replicator([[2], [0]], steps=1).rows == pytest.approx((0.525, 0.475))

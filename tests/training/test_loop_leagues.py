@@ -160,7 +160,7 @@ def test_a_pool_counts_its_games_and_prefers_those_it_loses_to(
 ) -> None:
     found = whole(model, PFSP, tmp_path_factory)
     assert [(one.label, one.added) for one in found.league.members] == [("kuhn@2", 1), ("kuhn@3", 2), ("kuhn@4", 3)]
-    assert set(found.league.payoffs["kuhn"]) == {"kuhn@2", "kuhn@3", "kuhn@4"}
+    assert set(found.league.payoffs["kuhn"]) == {"kuhn@2", "kuhn@3"}, "the last has not played yet"
     assert found.league.rating("kuhn").sigma < 25 / 3
     about = {tuple(sorted(one.of.items())): one for _, one in measured(found) if one.metric == "league.win_rate"}
     one = about[("opponent", "kuhn@2"), ("player", "kuhn")]

@@ -344,8 +344,14 @@ def test_evaluations_fill_what_is_missing() -> None:
 def test_games_are_the_sums_of_their_rows() -> None:
     matchup = Matchup(speakers=KUHN, players={"first": "kuhn", "second": "kuhn@3"}, learners=frozenset(), tables=2)
     rows = [
-        Row(episode=f"run:{table}", seat=seat, reward=reward)
-        for table, seat, reward in ((11, "a", 1), (11, "b", -3), (11, "a", 2), (2, "c", 5), (2, "a", -5))
+        Row(episode=f"run:{table}", seat=seat, turn=turn, reward=reward)
+        for table, seat, turn, reward in (
+            (11, "a", 0, 1),
+            (11, "b", 0, -3),
+            (11, "a", 1, 2),
+            (2, "c", 0, 5),
+            (2, "a", 0, -5),
+        )
     ]
     found = games(4, matchup, rows, {"a": "first", "b": "second", "c": "rival"})
     assert found == [

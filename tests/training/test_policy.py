@@ -106,6 +106,19 @@ def test_a_version_is_written_whole_and_read_again(base: Base, tmp_path: Path, k
     assert not list(tmp_path.rglob("*.bin"))
 
 
+@pytest.mark.parametrize("kind", ["lora", "full"])
+def test_a_policy_starts_anew_from_one_of_its_versions(base: Base, tmp_path: Path, kind: str) -> None:
+    policy = base.create("main", rank=4) if kind == "lora" else base.create_full("main")
+    first = policy.save(tmp_path)
+    policy.shake(0, 0.1)
+    second = policy.save(tmp_path)
+    policy.start_anew(tmp_path / first.label)
+    third, fourth = policy.save(tmp_path), policy.save(tmp_path)
+    assert (third.label, third.hash, third.parent) == ("main@3", first.hash, "main@1")
+    assert fourth.parent == "main@3", "once only"
+    assert second.hash != first.hash
+
+
 def test_weights_are_restored_to_the_bit(base: Base) -> None:
     policy = base.create("main", rank=4)
     policy.shake(2, 0.1)

@@ -117,6 +117,8 @@ def test_a_training_comes_to_a_mixture_or_to_averages() -> None:
     league = league.finished([game(0, "kuhn@2", "kuhn@1", 1), game(1, "kuhn@1", "kuhn@2", -1)])
     assert roster.strategy(kind, league, ENTRIES) == {key: {"kuhn@2": 1.0} for key in ENTRIES}, "it beats the other"
     assert roster.strategy(kind, LeagueState(), ENTRIES) == {}
+    assert roster.mixtures(league, ENTRIES, most=1) == roster.strategy(kind, league, ENTRIES), "the better one"
+    assert roster.mixtures(league, {"only": "kuhn@2"}) == {}
     assert roster.strategy(actors("self"), league, ENTRIES) == {}
     nfsp = actors("nfsp")
     assert roster.strategy(nfsp, begun(nfsp), ENTRIES) == {key: {"kuhn-average@1": 1.0} for key in ENTRIES}
