@@ -78,8 +78,12 @@ GAMES = {
         variation,
         "total variation at most 0.1",
         lambda found: found <= 0.1,
-        25,
-        ("rollout.episodes=128", "optimiser.epochs=4"),
+        50,
+        (
+            "rollout.episodes=256",
+            "optimiser.epochs=4",
+            "trust={kind: neurd_fit, alpha: {points: [[0, 1], [50, 0.1]]}, c: 3}",
+        ),
     ),
     "auction": Game(
         "games/auction_train.yaml",
@@ -99,9 +103,9 @@ GAMES = {
         last_defection,
         "defection in the last round at least 0.9",
         lambda found: found >= 0.9,
-        8,
+        12,
         (
-            "rollout.episodes=64",
+            "rollout.episodes=128",
             "optimiser.epochs=3",
             "reward=[{kind: step}]",
             "trust={kind: neurd_fit, alpha: 4, c: 3}",

@@ -24,11 +24,6 @@ def test_kuhn_poker_within_thirty_updates(tmp_path: Path, one_thread: None) -> N
     assert found.average <= 0.10, told("kuhn", found)
 
 
-def test_biased_rock_paper_scissors(tmp_path: Path, one_thread: None) -> None:
-    found = trained("rps", tmp_path)
-    assert found.average <= 0.1, told("rps", found)
-
-
 def test_defection_in_the_last_round(tmp_path: Path, one_thread: None) -> None:
     found = trained("dilemma", tmp_path)
     assert found.last >= 0.9, told("dilemma", found)
