@@ -58,8 +58,8 @@ def test_of_the_dilemma() -> None:
 
 def test_of_bargaining() -> None:
     game = tree_of("bargaining")
-    assert kept(game, uniform(game)) == pytest.approx(0.1)
-    forty = {
-        key: {option: float(option in ("40", "accept")) for option in options} for key, options in game.options.items()
+    assert kept(game, uniform(game)) == pytest.approx(0.15)
+    sixty = {
+        key: {option: float(option in ("60", "accept")) for option in options} for key, options in game.options.items()
     }
-    assert kept(game, forty) == pytest.approx(0)
+    assert kept(game, sixty) == pytest.approx(0.05)
