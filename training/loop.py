@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from math import fsum, isfinite
+from math import fsum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -20,52 +20,46 @@ import torch
 from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
-from sim.record.project import Project
 from sim.scenarios.scenario import load
 from sim.streams import Streams
-from sim.types import Engine, EngineFailure, Measurement
+from sim.types import Engine, EngineFailure
 from sim.voices import LateEngine, Pool
 from training import checkpoint, ladder, roster
 from training.acting import speaker
 from training.alongside import measures
-from training.averages import Averages, imitating, responding
+from training.averages import Averages
 from training.beside import banded, beside
 from training.constraint import Masks
 from training.credit import START, Estimator
 from training.critic import explained
 from training.curriculum import learning, next_pool, settings
+from training.curves import Curves
+from training.ensemble import Ensemble
 from training.entropies import History
 from training.estimate import Estimate, estimate
 from training.evaluation import Evaluator
 from training.extras import Extras
 from training.labels import lessons
 from training.league import LeagueState
-from training.learner import Learner
 from training.matchup import games
 from training.opponents import Matchup, evaluations, matchups
 from training.plan import Plan, TrainingError, check, kept
-from training.policy import Base, Policy, rewind
+from training.policy import Base, rewind
 from training.readout import explored, read_options
 from training.returns import Q
-from training.reward import Anchored, learnt_returns
+from training.reward import learnt_returns
 from training.rollout import Stage, abandon, seats, stored
 from training.rows import Sample
 from training.schedule import at
 from training.serving import room
 from training.slots import PSRO, Stored
 from training.standings import Game
-from training.starting import check_start, first, started
+from training.starting import check_start, first
 from training.structures import rollout, start
 from training.sync import Publisher
 from training.teacher import Classroom, imitates, teacher
 from training.trajectory import Row
 from training.watching import Watching
-
-REFERENCE = "reference"
-"""What is added to a policy's name for the earlier self that its rewards are anchored to."""
-
-STOPPED = "stopped"
-"""Tag, and measurement, of a training that ended before its time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,17 +127,23 @@ class Trainer:
             {name: one.of for name, one in others.items() if one.kind == "average"},
             Streams(self.plan.seed).sub("averages"),
         )
-        self._policies = {name: self._policy(name) for name in sorted({*self._mains, *others})}
+        self._team = Ensemble(
+            plan,
+            self._base,
+            {*self._mains, *others},
+            self._averages.reservoirs,
+            self._policies_folder,
+            self._masks,
+            self._engine.banned,
+        )
         anew = roster.restarting(recipe.actors, self._state.league, self._mains)
         self._publisher.named |= {f"{name}@1" for name in anew}
-        self._references = self._new_references()
-        self._learners = {name: self._learner(name) for name in self._policies}
         self._teacher = teacher(recipe, self._classroom())
-        self._watching = Watching(recipe.monitor, self._policies)
+        self._watching = Watching(recipe.monitor, self._team.policies)
         plan.write(folder)
         if recipe.policy.kind == "lora":
             self._publisher.prove(plan.seed, recipe.policy.targets)
-        self._project = Project(folder / "project.db")
+        self._curves = Curves(folder)
         self._resume()
 
     @property
@@ -159,7 +159,7 @@ class Trainer:
     def go_on(self) -> None:
         """Train on, whatever has stopped it."""
         self._watching.go_on()
-        self._status()
+        self._curves.status(self._state.update, self.stopped)
 
     # --- one update -----------------------------------------------------------------------------------
 
@@ -175,20 +175,20 @@ class Trainer:
         """One update; its numbers by metric name."""
         recipe, state = self.plan.recipe, self._state
         rows, league = self._played()
-        if any(isinstance(term.returns, Q) for term in recipe.credit) or self._references:
-            options = read_options(rows, {name: one.active for name, one in self._policies.items()}, self._masks)
+        if any(isinstance(term.returns, Q) for term in recipe.credit) or self._team.references:
+            options = read_options(rows, {name: one.active for name, one in self._team.policies.items()}, self._masks)
             rows = explored(rows, options, at(recipe.actors.explore, state.update))
         extras = self._extras(rows)
         texts = self._engine.banned
-        middles, entropies = banded(recipe, rows, self._learners, self._masks, texts, state.entropies)
+        middles, entropies = banded(recipe, rows, self._team.learners, self._masks, texts, state.entropies)
         try:
-            found = estimate(recipe, rows, extras, state.credit, state.update, self._versions())
+            found = estimate(recipe, rows, extras, state.credit, state.update, self._team.versions)
         except ValueError as error:  # a slot reads what nobody works out here: a judge, a true answer
             raise TrainingError(f"{recipe.name}: {error}") from error
         numbers = {**_counts(rows, found)}
         for head, targets in found.targets.items():
             numbers[f"explained {head}"] = explained(extras.values[head], targets)
-        for name, learner in self._learners.items():
+        for name, learner in self._team.learners.items():
             given, own = rows, _of_policy(found, rows, name)
             if name in self._averages:
                 given, own = self._averages.lesson(name, rows, state.update)
@@ -200,11 +200,13 @@ class Trainer:
                 centres=middles,
             )
             mine = [row for row in rows if row.policy.partition("@")[0] == name]
-            weights = self._policies[name].active
+            weights = self._team.policies[name].active
             learnt |= self._watching.see(name, state.update, mine, len(own.kept.indices), learnt, weights)
-            numbers |= {f"{key} {name}" if len(self._learners) > 1 else key: value for key, value in learnt.items()}
-        self._renew()
-        for policy in self._policies.values():
+            numbers |= {
+                f"{key} {name}" if len(self._team.learners) > 1 else key: value for key, value in learnt.items()
+            }
+        self._team.renew(state.update + 1)
+        for policy in self._team.policies.values():
             self._publisher.publish(policy)
         league, newcomers = self._joined(league, state.update + 1)
         numbers |= self._evaluator.after(state.update + 1, self._engine, self._masks, self._current())
@@ -218,10 +220,12 @@ class Trainer:
             pool=next_pool(recipe.curriculum, state.pool, learnt_returns(rows)),
             entropies=entropies,
         )
-        self._measure(numbers)
-        self._project.measure(self.folder.name, measures(self._scenario, self._rollouts, self._state.update))
+        further = measures(self._scenario, self._rollouts, self._state.update)
+        if roster.meets(recipe.actors):
+            further += ladder.measurements(league, self._state.update)
+        self._curves.add(self._state.update, numbers, further)
         self._keep()
-        self._status()
+        self._curves.status(self._state.update, self.stopped)
         return numbers
 
     def _played(self) -> tuple[list[Row], LeagueState]:
@@ -233,7 +237,7 @@ class Trainer:
         each = start(recipe.structure)
         starts = recipe.rollout.episodes // each.episodes
         try:
-            met = matchups(recipe.actors, self._current(), state.league, starts, state.update, luck, self._learning())
+            met = matchups(recipe.actors, self._current(), state.league, starts, state.update, luck, self._roles())
         except ValueError as error:  # the scenario's entries do not fit who is to meet whom
             raise TrainingError(f"{self.plan.scenario}: {error}") from error
         met = [replace(matchup, tables=matchup.tables * each.tables) for matchup in met]
@@ -280,15 +284,11 @@ class Trainer:
     def _joined(self, league: LeagueState, done: int) -> tuple[LeagueState, Sequence[str]]:
         """The league after an update, with those who have joined it; who starts anew does."""
         actors, luck = self.plan.recipe.actors, Streams(self.plan.seed).sub("league", done)
-        step = roster.joined(actors, league, self._mains, self._labels(), done, luck)
+        step = roster.joined(actors, league, self._mains, self._team.labels, done, luck)
         league = step.league
         self._publisher.named |= set(step.newcomers)
         for name in step.anew:
-            policy = self._policies[name]
-            policy.start_anew(self._policies_folder / f"{name}@1")
-            self._learners[name] = self._learner(name)
-            if name in self._references:
-                self._references[name].restore(policy.tensors())
+            policy = self._team.start_anew(name)
             self._publisher.publish(policy)
             league = league.reset(name, policy.label, done)
         if isinstance(actors, PSRO) and step.newcomers:
@@ -304,7 +304,7 @@ class Trainer:
         found: dict[str, float] = {}
         if "nash_conv" in numbers:
             for name in self._mains:
-                league = league.judged(name, self._policies[name].label, -numbers["nash_conv"], done)
+                league = league.judged(name, self._team.policies[name].label, -numbers["nash_conv"], done)
             found["best_nash_conv"] = -max(league.best[name].score for name in self._mains)
         mixtures = roster.strategy(self.plan.recipe.actors, league, self._current())
         if mixtures and (newcomers or self._averages):
@@ -314,14 +314,10 @@ class Trainer:
                 found |= {"strategy_nash_conv": worth, "best_strategy_nash_conv": -league.best[roster.STRATEGY].score}
         return league, found
 
-    def _labels(self) -> dict[str, str]:
-        """The newest version of every policy."""
-        return {name: one.label for name, one in self._policies.items()}
-
     def _extras(self, rows: Sequence[Row]) -> Extras:
-        earlier = {name: one.active for name, one in self._references.items()}
+        earlier = {name: one.active for name, one in self._team.references.items()}
         masks, texts = self._masks, self._engine.banned
-        return beside(self.plan.recipe, rows, self._learners, masks, texts, earlier=earlier, base=self._base.plain)
+        return beside(self.plan.recipe, rows, self._team.learners, masks, texts, earlier=earlier, base=self._base.plain)
 
     def _classroom(self) -> Classroom:
         return Classroom(
@@ -346,9 +342,9 @@ class Trainer:
 
     def _current(self) -> dict[str, str]:
         """The newest version of each learner's entry."""
-        return {entry: self._policies[name].label for entry, name in self._entries.items()}
+        return {entry: self._team.policies[name].label for entry, name in self._entries.items()}
 
-    def _learning(self) -> set[str] | None:
+    def _roles(self) -> set[str] | None:
         """Entries that learn in this update; None: all."""
         roles = learning(self.plan.recipe.curriculum, self._state.update)
         if roles is None:
@@ -361,50 +357,7 @@ class Trainer:
         stops = (after,) if isinstance(after, str) else after
         return settings(self.plan.recipe.curriculum, self._state.update, self._state.pool, stops)
 
-    def _versions(self) -> dict[str, int]:
-        return {name: one.version for name, one in self._policies.items()}
-
-    # --- weights --------------------------------------------------------------------------------------
-
-    def _learner(self, name: str) -> Learner:
-        """What moves a policy's weights, with an optimiser that knows nothing yet."""
-        part = imitating if name in self._averages else responding
-        recipe, seed = part(self.plan.recipe), self.plan.seed
-        return Learner(self._policies[name], recipe, self._masks, self._engine.banned, seed=seed)
-
-    def _policy(self, name: str) -> Policy:
-        settings = self.plan.recipe.policy
-        if source := self.plan.start.get(name.removesuffix(f"-{REFERENCE}")):
-            return started(self._base, name, source, self._policies_folder, settings.kind)
-        if settings.kind == "full":
-            return self._base.create_full(name)
-        return self._base.create(
-            name,
-            rank=settings.rank,
-            alpha=settings.alpha,
-            targets=settings.targets,
-            layers=settings.layers,
-            seed=self.plan.seed,
-        )
-
-    def _new_references(self) -> dict[str, Policy]:
-        """A frozen earlier self of each policy, where rewards are anchored to one."""
-        if not any(isinstance(source, Anchored) for source in self.plan.recipe.reward):
-            return {}
-        found = {}
-        for name, policy in self._policies.items():
-            if name in self._averages:
-                continue
-            found[name] = self._policy(f"{name}-{REFERENCE}")
-            found[name].restore(policy.tensors())
-            found[name].train(False)
-        return found
-
-    def _renew(self) -> None:
-        for source in self.plan.recipe.reward:
-            if isinstance(source, Anchored) and (self._state.update + 1) % source.renew == 0:
-                for name, reference in self._references.items():
-                    reference.restore(self._policies[name].tensors())
+    # --- engines --------------------------------------------------------------------------------------
 
     def _speaker(self) -> LateEngine:
         """The engine of those who learn."""
@@ -421,42 +374,9 @@ class Trainer:
 
     # --- what is kept -----------------------------------------------------------------------------------
 
-    def _measure(self, numbers: Mapping[str, float]) -> None:
-        about = {"update": self._state.update}
-        self._project.measure(
-            self.folder.name,
-            [
-                Measurement(metric=f"train.{name}", value=value if isfinite(value) else None, of=about, n=1)
-                for name, value in numbers.items()
-            ],
-        )
-        if roster.meets(self.plan.recipe.actors):
-            self._project.measure(self.folder.name, ladder.measurements(self._state.league, self._state.update))
-
-    def _status(self) -> None:
-        """Say in the project file whether, and why, the training has stopped."""
-        self._project.untag(self.folder.name, STOPPED)
-        if self.stopped:
-            self._project.tag(self.folder.name, STOPPED)
-            stopped = Measurement(
-                metric=f"train.{STOPPED}",
-                value=float(self._state.update),
-                unit="update",
-                n=1,
-                of={"update": self._state.update},
-                flags=(self.stopped,),
-            )
-            self._project.measure(self.folder.name, [stopped])
-
     def _keep(self) -> None:
-        tensors = {
-            "policies": {name: one.tensors() for name, one in self._policies.items()},
-            "references": {name: one.tensors() for name, one in self._references.items()},
-            "optimisers": {name: one.optimiser.state_dict() for name, one in self._learners.items()},
-            "critics": {name: one.critic.state() for name, one in self._learners.items()},
-        }
         notes = {
-            "versions": self._versions(),
+            "versions": self._team.versions,
             "credit": to_builtins(self._state.credit),
             "entropies": to_builtins(self._state.entropies),
             "league": self._state.league.to_json(),
@@ -465,32 +385,27 @@ class Trainer:
             "pool": self._state.pool,
             "reservoirs": self._averages.to_json(),
         }
-        checkpoint.write(self.folder, self._state.update, tensors, notes)
+        checkpoint.write(self.folder, self._state.update, self._team.tensors(), notes)
 
     def _resume(self) -> None:
         """Take up the last checkpoint, or begin with a first version of every policy."""
         found = checkpoint.read(self.folder)
-        versions = found[2]["versions"] if found else dict.fromkeys(self._policies, 0)
+        versions = found[2]["versions"] if found else dict.fromkeys(self._team.policies, 0)
         abandon(self.folder, found[0] if found else 0)
-        for name in self._policies:
+        for name in self._team.policies:
             rewind(self._policies_folder, name, versions[name])
         if found is None:
-            for policy in self._policies.values():
+            for policy in self._team.policies.values():
                 self._publisher.publish(policy)
-            league = roster.begun(self.plan.recipe.actors, self._state.league, self._mains, self._labels())
+            league = roster.begun(self.plan.recipe.actors, self._state.league, self._mains, self._team.labels)
             self._state.league = league
             self._publisher.named |= roster.kept(league)
             self._keep()
             return
         update, tensors, notes = found
-        for name, policy in self._policies.items():
-            policy.restore(tensors["policies"][name])
-            policy.version = versions[name]
-            self._learners[name].optimiser.load_state_dict(tensors["optimisers"][name])
-            self._learners[name].critic.restore(tensors["critics"][name])
+        self._team.restore(tensors, versions)
+        for policy in self._team.policies.values():
             self._publisher.deliver_again(policy)
-        for name, reference in self._references.items():
-            reference.restore(tensors["references"][name])
         self._evaluator.restore(notes["evaluation"])
         self._watching.restore(notes["watching"])
         self._state = _State(
@@ -512,7 +427,7 @@ class Trainer:
             if taught is not None and taught.engine is self._engine:
                 engine.remove_policy(taught.label)
         self._pool.close()
-        self._project.close()
+        self._curves.close()
 
     def __enter__(self) -> Trainer:
         return self

@@ -91,7 +91,7 @@ def learnt(folder: Path, engine: str, given: Engine | None = None) -> Learnt:
     engines = {"better": LateEngine("given", lambda: given)} if given else {}
     with Trainer(folder / "bets", asked, engines) as trainer:
         numbers = trainer.update()
-        gradient = flat(trainer._policies["bets"])
+        gradient = flat(trainer._team.policies["bets"])
     played = rows(folder / "bets" / "rollouts" / "update-000001-0.db", family="bets", trained={"bets@1"})
     return Learnt(Trainer(folder / "bets", asked, engines), played, gradient, numbers)
 
