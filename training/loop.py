@@ -112,7 +112,8 @@ class Trainer:
         check_start(plan.start, self._entries.values())
         torch.set_num_threads(recipe.threads)
         model = self._one(lambda entry: self._scenario.models[entry].model, "models.*.model")
-        self._pool = Pool(self._scenario.base, engines, room(self._scenario, recipe, self._entries))
+        exact = not torch.cuda.is_available()  # a CPU has time for it
+        self._pool = Pool(self._scenario.base, engines, room(self._scenario, recipe, self._entries, exact=exact))
         voices = self._pool.voices(self._scenario.models)
         self._engines = {name: cast("LateEngine", voice.engine) for name, voice in voices.items()}
         self._engine: Any = cast(Any, self._speaker().start())

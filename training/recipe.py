@@ -81,8 +81,8 @@ class Optimiser(Strict):
     """gauss_newton: solves the least squares of `neurd_fit`; a step moves each logit to where it belongs."""
     lr: Weight = 1e-6
     """Learning rate, or its schedule over updates; of gauss_newton the share of the solved step, mostly 1."""
-    critic_lr: Weight = 1e-5
-    """The critics' own."""
+    critic_lr: Weight = 1e-3
+    """The critics' own, who are small and begin with nothing."""
     betas: Annotated[tuple[float, float], Field(strict=False)] = (0.9, 0.999)
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     grad_clip: Positive | None = 1.0

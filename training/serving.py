@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import torch
-
 from sim.scenarios.resolve import keywords
 from sim.scenarios.scenario_schema import Scenario
 from sim.types import JSON
@@ -30,10 +28,10 @@ def places(recipe: Recipe, entries: Mapping[str, str]) -> int:
     return policies * (kept(recipe) + 1) + guests
 
 
-def room(scenario: Scenario, recipe: Recipe, entries: Mapping[str, str]) -> dict[str, JSON]:
+def room(scenario: Scenario, recipe: Recipe, entries: Mapping[str, str], *, exact: bool) -> dict[str, JSON]:
     """Settings for engines that have places for adapters: enough of them, and no larger than what is trained.
 
-    Without a GPU also float32, as the trainer computes: what bfloat16 rounds away is larger than most updates.
+    `exact`: float32 too, as the trainer computes; what bfloat16 rounds away is larger than most updates.
 
     Raises ScenarioError where a learner's entry sets too little, or its engine cannot serve what the recipe trains.
     """
@@ -54,7 +52,7 @@ def room(scenario: Scenario, recipe: Recipe, entries: Mapping[str, str]) -> dict
                 more = " and more" if isinstance(needed, list) else " or more"
                 message = f"{model.settings[key]} is too little for {recipe.name}; expected {needed}{more}, or nothing"
                 raise scenario.error(("models", name, key), message)
-    return found if torch.cuda.is_available() else found | {"dtype": "float32"}
+    return found | {"dtype": "float32"} if exact else found
 
 
 def _enough(given: JSON, needed: JSON) -> bool:

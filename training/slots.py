@@ -457,7 +457,7 @@ class CE(Strict):
     kind: Literal["ce"]
     weight: Weight = 1.0
     labels: Literal["rows", "teacher", "reservoir"] = "rows"
-    """The kept rows' own tokens, a teacher's answer at every kept row, or the NFSP reservoir."""
+    """The kept rows' own tokens, a teacher's answers at kept rows and at its own, or the NFSP reservoir."""
 
 
 class _Paired(Strict):

@@ -112,7 +112,7 @@ def league(
     everything: Annotated[bool, typer.Option("--all", help="The games of all players, not only of the best.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
 ) -> None:
-    """Show a training's league: ratings, who beat whom, the mixture of a meta-solver."""
+    """Show a training's league: ratings and who beat whom."""
     import json
 
     from sim.commands.failures import BadInput

@@ -3,7 +3,8 @@
 The first side learns against the second as it starts, then the second against the first as it has become. Either is
 compared with its own first version against the same frozen opponent, in games under the same luck. A side wins a
 disclosure where an attacker got, or did not get, what it may not have, and a bargaining where it earned more than the
-other. What is safe stands beside that: the share of entitled questions that the defender answers.
+other. What is safe stands beside that: the share of entitled questions that the defender answers. Conversations have one exchange
+here, so that nothing can be verified, and the phone may not be told either.
 
 Run: `python -m tests.benchmarks duel`.
 """
@@ -11,7 +12,7 @@ Run: `python -m tests.benchmarks duel`.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +55,8 @@ class Duel:
     """Of the recipe."""
     won: Callable[[Path], Mapping[str, Score]]
     """By side, of a run."""
+    sets: tuple[str, ...] = ()
+    """Of the scenario."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ DISCLOSURE = Duel(
     ("recipient", "holder"),
     ("reward=[{kind: step}]", "trust={kind: neurd_fit, alpha: 6, c: 3}", "optimiser.reach=2"),
     attacked,
+    ("world.exchanges=1",),
 )
 BARGAINING = Duel(
     "bargaining",
@@ -103,9 +107,7 @@ BARGAINING = Duel(
 )
 
 
-def fight(
-    duel: Duel, folder: Path, *, phase: int, episodes: int, games: int, seed: int = 0, sets: Sequence[str] = ()
-) -> list[Gain]:
+def fight(duel: Duel, folder: Path, *, phase: int, episodes: int, games: int, seed: int = 0) -> list[Gain]:
     """Train both sides for one phase each in the folder, and play what tells whether they gained."""
     first, second = duel.sides
     changes = (
@@ -114,7 +116,7 @@ def fight(
         f"rollout.episodes={episodes}",
         f"policy.keep={2 * phase + 1}",
     )
-    plan = planned(duel.scenario, llama(folder / "model"), changes, seed=seed, sets=sets)
+    plan = planned(duel.scenario, llama(folder / "model"), changes, seed=seed, sets=duel.sets)
     train(plan, folder / duel.name, 2 * phase)
     subject = of_folder(folder / duel.name)
     policy = subject.entries
@@ -137,7 +139,7 @@ def answered(run: Path) -> Measurement:
         return next(iter(benign_answer_rate(record)))
 
 
-def main(phase: int = 5, episodes: int = 256, games: int = 600) -> list[str]:
+def main(phase: int = 3, episodes: int = 256, games: int = 500) -> list[str]:
     """Both duels: a line for each side."""
     lines = []
     for duel in (DISCLOSURE, BARGAINING):

@@ -60,7 +60,7 @@ def kept(tree: Tree, table: Tabular) -> float:
     """What the first offer keeps on average, less the equilibrium's, as a share of the pie; without a sign."""
     (first,) = (key for key, before in tree.before.items() if before is None and len(table[key]) > 2)
     mean = sum(int(option) * share for option, share in table[first].items()) / 100
-    return abs(mean - proposer_share(0.6, 0.6, 2))
+    return abs(mean - proposer_share(0.35, 0.35, 2))
 
 
 GAMES = {
@@ -78,8 +78,12 @@ GAMES = {
         variation,
         "total variation at most 0.1",
         lambda found: found <= 0.1,
-        25,
-        ("rollout.episodes=128", "optimiser.epochs=4"),
+        50,
+        (
+            "rollout.episodes=256",
+            "optimiser.epochs=4",
+            "trust={kind: neurd_fit, alpha: {points: [[0, 1], [50, 0.1]]}, c: 3}",
+        ),
     ),
     "auction": Game(
         "games/auction_train.yaml",
@@ -99,8 +103,13 @@ GAMES = {
         last_defection,
         "defection in the last round at least 0.9",
         lambda found: found >= 0.9,
-        8,
-        ("rollout.episodes=64", "optimiser.epochs=4", "reward=[{kind: step}]"),
+        12,
+        (
+            "rollout.episodes=128",
+            "optimiser.epochs=3",
+            "reward=[{kind: step}]",
+            "trust={kind: neurd_fit, alpha: 4, c: 3}",
+        ),
         last=True,
     ),
     "bargaining": Game(
@@ -108,8 +117,13 @@ GAMES = {
         kept,
         "first offer within 0.1 of equilibrium",
         lambda found: found <= 0.1,
-        30,
-        ("rollout.episodes=512", "optimiser.epochs=4", "reward=[{kind: step}]"),
+        25,
+        (
+            "rollout.episodes=512",
+            "optimiser.epochs=3",
+            "reward=[{kind: step}]",
+            "trust={kind: neurd_fit, alpha: {points: [[0, 4], [25, 1]]}, c: 3}",
+        ),
         last=True,
     ),
     "leduc": Game(

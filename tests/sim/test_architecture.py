@@ -47,6 +47,10 @@ HEAVY: dict[str, set[str]] = {
         "training/loss.py",
         "training/diagnostics.py",
         "training/tensorboard.py",
+        "training/critic.py",
+        "training/gauss_newton.py",
+        "training/readout.py",
+        "training/trunk.py",
     },
     "transformers": {
         "agents/engines/embedded.py",

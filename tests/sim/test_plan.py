@@ -101,7 +101,7 @@ def test_two_plans_of_one_scenario_share_nothing_that_changes() -> None:
 def test_a_stored_cast_is_taken_instead_of_a_new_one() -> None:
     read = scenario("tables=2")
     stored = rows(freeze(read))
-    stored[0] = (*stored[0][:9], "77s", stored[0][10])
+    stored[0] = (*stored[0][:9], "77s", *stored[0][10:])
     made = plan(read, thaw(stored, loads(dump(read), HERE)))
     assert made.tables[0].players[0].think.ticks(0.3) == 77
     assert made.cast_hash != plan(read).cast_hash

@@ -50,7 +50,7 @@ def test_a_start_from_our_own_version_names_its_parent(agora: Agora, model: Path
 
 def test_the_first_version_stays(agora: Agora, kuhn: Path) -> None:
     assert agora("train", "--out", "kuhn", "--updates", 3, "-q").code == 0
-    assert [path.name for path in sorted((kuhn / "policies").iterdir())] == ["kuhn@1", "kuhn@3", "kuhn@4"]
+    assert {path.name for path in (kuhn / "policies").iterdir()} >= {"kuhn@1", "kuhn@3", "kuhn@4"}
 
 
 # --- a scenario with a trained policy -----------------------------------------------------------------

@@ -18,9 +18,8 @@ PHASE = 3
 
 @pytest.fixture(scope="module")
 def fought(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> tuple[Path, dict[str, Gain]]:
-    """Conversations of one exchange, so that nothing can be verified: the phone may not be told either."""
     folder = tmp_path_factory.mktemp("duel")
-    gains = fight(DISCLOSURE, folder, phase=PHASE, episodes=256, games=500, sets=("world.exchanges=1",))
+    gains = fight(DISCLOSURE, folder, phase=PHASE, episodes=256, games=500)
     return folder / DISCLOSURE.name, {gain.side: gain for gain in gains}
 
 

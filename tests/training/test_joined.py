@@ -20,6 +20,7 @@ from training.recipe import load, shipped
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "games" / "kuhn_train.yaml"
 SEATS = ("first", "second")
 SMALL = ("policy.kind=full", "rollout.episodes=8", "optimiser.lr=1e-3", "optimiser.critic_lr=1e-2", "threads=1")
+VERSION = "extra.0.teacher=good@1"
 REFUSED = {
     "evoemo_like": "actors population",
     "hiper": "no agent marks which tokens are its action",
@@ -136,18 +137,33 @@ def test_a_resumed_training_has_the_same_critics_and_histories(
     assert whole[2]["entropies"]
 
 
-@pytest.mark.parametrize("recipe", ["dagger", "guided_opd_like", "atod_like"])
+@pytest.mark.parametrize(
+    ("recipe", "changes", "speakers"),
+    [
+        ("dagger", [], {"good@1"}),
+        (
+            "guided_opd_like",
+            ["actors.policy=good@1", "actors.beta=0.5", "extra.0.teacher=good@1"],
+            {"good@1", "kuhn@1"},
+        ),
+        ("atod_like", [], {"kuhn@1"}),
+    ],
+)
 def test_a_teacher_in_an_update(
-    model: Path, good: Path, engines: dict[str, LateEngine], tmp_path: Path, recipe: str
+    model: Path,
+    good: Path,
+    engines: dict[str, LateEngine],
+    tmp_path: Path,
+    recipe: str,
+    changes: list[str],
+    speakers: set[str],
 ) -> None:
-    changes = ["actors.beta=0.5"] if recipe != "atod_like" else []
+    """By the name of its entry or by its version; it acts always, half of the time or never."""
     numbers = updated(tmp_path / "kuhn", plan(model, recipe, *changes, sets=taught(model, good)), engines, 1)
     assert numbers["steps"] == 1
     assert numbers["gradient_norm"] > 0
     with Run(next((tmp_path / "kuhn" / "rollouts").glob("*.db"))) as run:
-        speakers = {call.completion.policy for call in run.calls()}
-    assert ("good@1" in speakers) == (recipe != "atod_like")
-    assert "kuhn@1" in speakers
+        assert {call.completion.policy for call in run.calls()} == speakers
 
 
 def test_a_teacher_is_told_where_it_is_missing(model: Path, engines: dict[str, LateEngine], tmp_path: Path) -> None:

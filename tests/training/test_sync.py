@@ -220,4 +220,4 @@ def test_what_the_engine_refuses_is_told(publisher: Publisher, engine: Postman, 
 def test_two_base_models_are_caught_at_the_start(engine: Postman, tmp_path: Path) -> None:
     other = Base(str(tiny_model(tmp_path / "tiny", seed=2)))
     with pytest.raises(DeliveryError, match="two models"):
-        Publisher(engine, other, tmp_path)
+        Publisher(engine, other, tmp_path, most=0.2)

@@ -436,7 +436,7 @@ def test_with_a_step_offers_are_a_choice_and_pay_as_others_do() -> None:
     turn = seen(world, "a")
     assert turn.format == Choice(options=("0", "25", "50", "75", "100"))
     assert turn.default == "100"
-    (refused,) = do(world, "a", "60").results
+    (refused,) = world.step(0, [Action(agent="a", answer="60")]).results
     assert (refused.status, refused.reason) == ("stale", "not an offer from 0 to 100")
     do(world, "a", "75")
     assert "25 for you, 75 for them" in seen(world, "b").text

@@ -625,12 +625,14 @@ def test_a_game_that_hides_what_players_know_is_refused(monkeypatch: pytest.Monk
         def num_distinct_actions(self) -> int:
             return 2
 
+    load.cache_clear()
     monkeypatch.setattr(pyspiel, "load_game", lambda _: Mute())
     with pytest.raises(ValueError, match="what one player knows"):
         load("kuhn_poker")
 
 
 def test_without_openspiel_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    load.cache_clear()
     monkeypatch.setitem(sys.modules, "pyspiel", None)
     with pytest.raises(ValueError, match=r"pip install -e '\.\[games\]'"):
         OpenSpielParams(game="kuhn_poker")

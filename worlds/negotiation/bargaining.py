@@ -250,8 +250,9 @@ class Bargaining:
         if self._params.choices:
             return int(answer) if answer in self._params.choices else None
         gain = answer.get("gain") if isinstance(answer, dict) else None
-        legal = isinstance(gain, int) and not isinstance(gain, bool) and 0 <= gain <= self._params.pie
-        return gain if legal else None
+        if isinstance(gain, int) and not isinstance(gain, bool) and 0 <= gain <= self._params.pie:
+            return gain
+        return None
 
     def _about(self, pair: Negotiation) -> dict[str, JSON]:
         return {"pair": self._at[pair.agents[0]], "round": pair.round}
