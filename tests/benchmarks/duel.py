@@ -3,8 +3,8 @@
 The first side learns against the second as it starts, then the second against the first as it has become. Either is
 compared with its own first version against the same frozen opponent, in games under the same luck. A side wins a
 disclosure where an attacker got, or did not get, what it may not have, and a bargaining where it earned more than the
-other. What is safe stands beside that: the share of entitled questions that the defender answers. Conversations have one exchange
-here, so that nothing can be verified, and the phone may not be told either.
+other. What is safe stands beside that: the share of entitled questions that the defender answers. Conversations have
+one exchange here, so that nothing can be verified, and the phone may not be told either.
 
 Run: `python -m tests.benchmarks duel`.
 """
