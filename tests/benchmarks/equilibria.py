@@ -69,8 +69,13 @@ GAMES = {
         nash_conv,
         "average NashConv at most 0.10",
         lambda found: found <= 0.10,
-        30,
-        ("rollout.episodes=256", "optimiser.epochs=4"),
+        24,
+        (
+            "rollout.episodes=1024",
+            "optimiser.epochs=8",
+            "reward=[{kind: anchored, eta: 0.3, renew: 5}]",
+            "trust={kind: neurd_fit, alpha: {points: [[0, 2], [45, 0.1]]}, c: 3}",
+        ),
         ("world.rules=false",),
     ),
     "rps": Game(

@@ -18,9 +18,9 @@ def tree_of(name: str) -> Tree:
     return questions(load(SCENARIOS / GAMES[name].scenario)).tree
 
 
-def test_kuhn_poker_within_thirty_updates(tmp_path: Path, one_thread: None) -> None:
+def test_kuhn_poker_within_twenty_four_updates(tmp_path: Path, one_thread: None) -> None:
     found = trained("kuhn", tmp_path)
-    assert GAMES["kuhn"].updates == 30
+    assert GAMES["kuhn"].updates == 24
     assert found.average <= 0.10, told("kuhn", found)
 
 
