@@ -29,6 +29,7 @@ ADAPTERS = 7
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of the embedded model begin at once and share a process, so one engine; what ends it comes last of them."""
     for item in items:
