@@ -29,13 +29,10 @@ ADAPTERS = 7
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of the embedded model begin at once and share a process, so one engine; what ends it comes last of them."""
-    for item in items:
-        if item.get_closest_marker("model"):
-            item.add_marker(pytest.mark.xdist_group("model"))
-    items.sort(key=lambda item: (item.get_closest_marker("model") is None, item.get_closest_marker("last") is not None))
+    """What ends the engine that all share comes last."""
+    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
 
 
 @pytest.fixture(scope="session")
