@@ -27,7 +27,7 @@ from training.population import BEST, Breeding
 from training.recipe import load as load_recipe
 from training.recipe import loads as read_recipe
 from training.rollout import RolloutError, seats
-from training.slots import Population
+from training.slots import Population, Stored
 from training.starting import read_start
 from training.structures import start
 from training.sync import DeliveryError
@@ -181,13 +181,14 @@ def cost(plan: Plan) -> Table:
             f"{recipe.name}: a generation costs what its {recipe.rollout.episodes} episodes cost; play a few: agora run"
         )
     episodes = recipe.rollout.episodes
-    few = min(max(PROBE, start(recipe.structure).episodes), episodes)
+    each = start(recipe.structure).episodes
+    few = max(1, min(PROBE, episodes) // each) * each
     small = recipe.model_copy(update={"rollout": recipe.rollout.model_copy(update={"episodes": few})})
     with tempfile.TemporaryDirectory() as folder, Trainer(Path(folder) / "dry", replace(plan, recipe=small)) as trainer:
         began = time.monotonic()
         numbers = trainer.update()
         seconds = time.monotonic() - began
-    scale = episodes / few
+    scale = 1.0 if isinstance(recipe.structure, Stored) else (episodes // each) / (few // each)
     table = Table("one update", "about", box=None)
     table.add_row("episodes", f"{episodes:,}")
     table.add_row("rows", f"{numbers['decisions'] * scale:,.0f}")

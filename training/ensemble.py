@@ -12,7 +12,7 @@ from training.learner import Learner
 from training.plan import Plan
 from training.policy import Base, Policy
 from training.reward import Anchored
-from training.starting import started
+from training.starting import first, started
 
 REFERENCE = "reference"
 """What is added to a policy's name for the earlier self that its rewards are anchored to."""
@@ -93,8 +93,9 @@ class Ensemble:
 
     def _policy(self, name: str) -> Policy:
         settings = self._plan.recipe.policy
-        if source := self._plan.start.get(name.removesuffix(f"-{REFERENCE}")):
-            return started(self._base, name, source, self._folder, settings.kind)
+        learner = name.removesuffix(f"-{REFERENCE}")
+        if source := self._plan.start.get(learner):
+            return started(self._base, name, source, self._folder / first(learner), settings.kind)
         if settings.kind == "full":
             return self._base.create_full(name)
         return self._base.create(

@@ -143,7 +143,7 @@ class Learner:
         kept = [rows[i] for i in indices]
         imitated = any(isinstance(extra, slots.CE) and extra.labels == "rows" for extra in recipe.extra)
         if isinstance(recipe.trust, slots.NeuRD | slots.NeuRDFit):
-            credited = [i for i in indices if found.options[i]]
+            credited = [i for i in indices if len(found.options[i]) > 1]  # one option is no decision
             shares = [1.0 if isinstance(recipe.trust, slots.NeuRDFit) else 1 / max(1, len(credited))] * len(credited)
             advantages = [found.options[i] for i in credited]
             made += option_samples([rows[i] for i in credited], advantages, shares, self._masks)

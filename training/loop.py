@@ -111,12 +111,16 @@ class Trainer:
         voices = self._pool.voices(self._scenario.models)
         self._engines = {name: cast("LateEngine", voice.engine) for name, voice in voices.items()}
         self._engine: Any = cast(Any, self._speaker().start())
+        if not hasattr(self._engine, "mask"):
+            raise TrainingError(
+                f"{plan.scenario}: models.*.engine: {self._speaker().name} cannot be trained on; expected torch or vllm"
+            )
         self._base = Base(model or "embedded")
         self._masks: Masks = self._engine.mask
         self._policies_folder = folder.resolve() / "policies"
         self._rollouts = folder / "rollouts"
-        firsts = {first(name) for name in self._entries.values()}
-        self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe), named=firsts)
+        self._firsts = {first(name) for name in self._entries.values()}
+        self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe))
         self._evaluator = Evaluator(self._scenario, recipe.rollout.temperature)
         self._state = _State(evaluation=self._evaluator.state())
         self._mains = list(dict.fromkeys(self._entries.values()))
@@ -137,7 +141,8 @@ class Trainer:
             self._engine.banned,
         )
         anew = roster.restarting(recipe.actors, self._state.league, self._mains)
-        self._publisher.named |= {f"{name}@1" for name in anew}
+        self._firsts |= {first(name) for name in anew}
+        self._publisher.named = set(self._firsts)
         self._teacher = teacher(recipe, self._classroom())
         self._watching = Watching(recipe.monitor, self._team.policies)
         plan.write(folder)
@@ -197,7 +202,7 @@ class Trainer:
                 reference=self._base.plain,
                 teacher=self._teacher.weights if self._teacher else None,
                 lessons=self._lessons(name, given, own),
-                centres=middles,
+                centres=middles if given is rows else (),
             )
             mine = [row for row in rows if row.policy.partition("@")[0] == name]
             weights = self._team.policies[name].active
@@ -212,6 +217,7 @@ class Trainer:
         numbers |= self._evaluator.after(state.update + 1, self._engine, self._masks, self._current())
         league, judged = self._judged(league, newcomers, numbers, state.update + 1)
         numbers |= judged | self._averages.numbers()
+        self._publisher.named = self._firsts | roster.kept(league)
         self._state = _State(
             update=state.update + 1,
             credit=found.state,
@@ -286,7 +292,7 @@ class Trainer:
         actors, luck = self.plan.recipe.actors, Streams(self.plan.seed).sub("league", done)
         step = roster.joined(actors, league, self._mains, self._team.labels, done, luck)
         league = step.league
-        self._publisher.named |= set(step.newcomers)
+        self._publisher.named |= set(step.newcomers)  # those who start anew are published before all are named again
         for name in step.anew:
             policy = self._team.start_anew(name)
             self._publisher.publish(policy)
@@ -399,7 +405,7 @@ class Trainer:
                 self._publisher.publish(policy)
             league = roster.begun(self.plan.recipe.actors, self._state.league, self._mains, self._team.labels)
             self._state.league = league
-            self._publisher.named |= roster.kept(league)
+            self._publisher.named = self._firsts | roster.kept(league)
             self._keep()
             return
         update, tensors, notes = found
@@ -417,7 +423,7 @@ class Trainer:
             entropies=convert(notes["entropies"], dict[str, tuple[float, float]]),
         )
         self._averages.restore(notes["reservoirs"])
-        self._publisher.named |= roster.kept(self._state.league)
+        self._publisher.named = self._firsts | roster.kept(self._state.league)
 
     def close(self) -> None:
         """Free the models and files."""

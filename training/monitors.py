@@ -7,7 +7,7 @@ update are in `training.diagnostics`, and here for stored rows. When to stop tra
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import exp, fsum, inf, log
+from math import exp, fsum, inf, log, nan
 from statistics import fmean
 
 from msgspec import Struct
@@ -150,7 +150,7 @@ def _retrieved(row: Sequence[float], own: int, k: int) -> float:
     """Probability that the own prompt is among the first k, ties broken at random."""
     better = sum(each > row[own] for each in row)
     ties = sum(each == row[own] for each in row)
-    return min(1.0, max(0.0, (k - better) / ties))
+    return min(1.0, max(0.0, (k - better) / ties)) if ties else nan  # the model says no numbers
 
 
 def _logsumexp(row: Sequence[float]) -> float:

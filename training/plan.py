@@ -66,9 +66,12 @@ class Plan:
         if not place.is_file():
             raise TrainingError(f"{folder} holds no training: there is no train.yaml in it")
         found = read_yaml(place.read_text(encoding="utf-8"), str(place)).data
-        recipe = read_recipe(write_yaml(found["recipe"]), str(place))
+        keys = ("recipe", "scenario", "sets", "seed", "runs", "start")
+        lacking = [key for key in keys if not isinstance(found, dict) or key not in found]
+        if lacking:
+            raise TrainingError(f"{place} has no {lacking[0]}: it is damaged, or of another version")
         return cls(
-            recipe=recipe,
+            recipe=read_recipe(write_yaml(found["recipe"]), str(place)),
             scenario=Path(found["scenario"]),
             sets=tuple(found["sets"]),
             seed=found["seed"],
@@ -99,8 +102,8 @@ def check(recipe: Recipe) -> None:
         )
     if any(term.head for term in recipe.credit) and (isinstance(structure, slots.Tree) or writes(recipe)):
         raise TrainingError(
-            f"{recipe.name}: credit: a critic has one value for each decision, and the structure {structure.kind} has "
-            "rows that are none or share theirs; choose returns and a baseline without a critic"
+            f"{recipe.name}: credit: a critic has one value for each decision, and trees and memories that are learnt "
+            "have rows that are none or share theirs; choose returns and a baseline without a critic"
         )
     _check_teachers(recipe)
     _check_readings(recipe)
@@ -149,9 +152,15 @@ def _check_readings(recipe: Recipe) -> None:
 
 
 def kept(recipe: Recipe) -> int:
-    """Versions that must stay on disk and in the engine."""
-    actors = recipe.actors
-    lagged = actors.last + 1 if isinstance(actors, slots.Lagged | slots.Mix) else 0
+    """Versions that must stay on disk and in the engine.
+
+    One more than are played: a repeated update goes on from the version before the one that it had published already.
+    """
+    actors, earlier = recipe.actors, 0
+    if isinstance(actors, slots.Lagged):
+        earlier = actors.last
+    elif isinstance(actors, slots.Mix):
+        earlier = actors.last - 1  # the newest is one of those mixed
     # Who starts anew is published twice in an update, and a resumed one goes on from the version before both.
     twice = 3 if isinstance(actors, slots.League | slots.PSRO) else 0
-    return max(recipe.policy.keep, lagged, twice)
+    return max(recipe.policy.keep, earlier + 2, twice)

@@ -27,10 +27,10 @@ from training import checkpoint
 from training.genetic import Genome, Search, search
 from training.loop import Done
 from training.matchup import Matchup
-from training.plan import Plan, TrainingError
-from training.reward import rewards
+from training.plan import UNPAID, Plan, TrainingError
+from training.reward import Anchored, LogRatio, rewards
 from training.rollout import Stage, abandon
-from training.slots import Population
+from training.slots import Group, Independent, Population, Propose
 from training.structures import rollout, start
 from training.trajectory import Row
 
@@ -38,6 +38,20 @@ BEST = "best.yaml"
 """The file of the folder that holds the fittest member so far."""
 SAMPLING = ("temperature", "top_p", "max_tokens")
 """What a gene may set of an entry of `models:`; anything else would make another engine."""
+
+
+def check_bred(plan: Plan) -> None:
+    """Raises TrainingError for slots that have no meaning where nothing learns."""
+    recipe = plan.recipe
+    if not isinstance(recipe.structure, Independent | Group | Propose):
+        raise TrainingError(
+            f"{recipe.name}: structure {recipe.structure.kind}: a population plays independent, group or propose"
+        )
+    for source in recipe.reward:
+        if source.kind in UNPAID or isinstance(source, Anchored | LogRatio):
+            raise TrainingError(f"{recipe.name}: reward {source.kind}: nobody works it out for a population")
+    if plan.start or plan.runs:
+        raise TrainingError(f"{recipe.name}: a population takes no weights and no stored runs; leave them out")
 
 
 class Breeding:
@@ -59,6 +73,7 @@ class Breeding:
                 f"{plan.recipe.name}: rollout.episodes: {plan.recipe.rollout.episodes} are too few for "
                 f"{self._actors.size} members; expected at least {self._actors.size * one.episodes}"
             )
+        check_bred(plan)
         if plan.recipe.curriculum:
             raise TrainingError(f"{plan.recipe.name}: curriculum: a population has none; leave it out")
         self._luck = Streams(plan.seed).sub("population")

@@ -18,8 +18,8 @@ from training.contest import Contest
 from training.evaluating import Evaluation, Step, earned
 from training.loop import Trainer
 from training.measures import gain
-from training.plan import Plan, TrainingError
-from training.slots import Fixed
+from training.plan import Plan, TrainingError, check
+from training.slots import CE, Fixed
 from training.standings import Role
 from training.subject import Lineup, Subject, label_of
 
@@ -34,6 +34,13 @@ def responses(evaluation: Evaluation, updates: int) -> Iterator[Step]:
     """
     if evaluation.subject.plan is None:
         raise TrainingError("--respond trains by the recipe of a training; name its folder, not a scenario")
+    if evaluation.settings.games < 2:
+        raise TrainingError("--respond compares means, which one game has not; give --games 2 or more")
+    for entry in evaluation.subject.entries:
+        recipe = _plan(evaluation.subject, entry, evaluation.ends[-1]).recipe
+        if not recipe.credit:
+            raise TrainingError(f"--respond: {recipe.name} credits nothing that a response could learn to earn")
+        check(recipe)
     for entry in evaluation.subject.entries:
         yield Step(name=f"response as {entry}", do=partial(_trained, evaluation, entry, updates))
     yield Step(name="gain of the responses", do=partial(_gain, evaluation, updates))
@@ -43,7 +50,8 @@ def _plan(subject: Subject, entry: Role, lineup: Lineup) -> Plan:
     """The training of a response in one seat; the others are frozen."""
     assert subject.plan is not None
     actors = Fixed(kind="fixed", explore=subject.plan.recipe.actors.explore)
-    recipe = subject.plan.recipe.model_copy(update={"actors": actors, "curriculum": ()})
+    extra = tuple(one for one in subject.plan.recipe.extra if not isinstance(one, CE) or one.labels == "rows")
+    recipe = subject.plan.recipe.model_copy(update={"actors": actors, "curriculum": (), "extra": extra})
     sampling = recipe.rollout
     sets = [*subject.sets, f"models.{entry}.policy={RESPONSE}"]
     for other, label in lineup.items():

@@ -63,7 +63,9 @@ def restarting(actors: Actors, league: LeagueState, mains: Sequence[Name]) -> li
 
 def kept(league: LeagueState) -> set[Label]:
     """Versions that must stay whatever their age: members, and the best so far."""
-    return {one.label for one in league.members} | {one.label for one in league.best.values()}
+    best = league.best.values()
+    mixed = {label for one in best for mixture in one.mixture.values() for label in mixture}
+    return {one.label for one in league.members} | {one.label for one in best} | mixed
 
 
 class Joined(Struct, frozen=True, kw_only=True):

@@ -35,15 +35,15 @@ def check_start(start: Mapping[str, Path], learners: Collection[str]) -> None:
             raise TrainingError(f"--policy {name}: no entry of models: learns it; {nearest(name, set(learners))}")
 
 
-def started(base: Base, name: str, source: Path, policies: Path, kind: Kind) -> Policy:
+def started(base: Base, name: str, source: Path, own: Path, kind: Kind) -> Policy:
     """A policy with a folder's weights. Raises TrainingError.
 
-    Where the training has begun, its own first version has them, so the source may be gone. An adapter keeps its rank
-    and the layers that it changes, whatever the recipe says.
+    Where the training has begun, the first version in it, `own`, has them, so the source may be gone. An adapter keeps
+    its rank and the layers that it changes, whatever the recipe says.
     """
-    begun = checkpoint.read_notes(policies.parent) is not None
+    begun = checkpoint.read_notes(own.parent.parent) is not None
     try:
-        policy = base.load(name, policies / first(name) if begun else source)
+        policy = base.load(name, own if begun else source)
     except (WeightsError, OSError) as error:
         raise TrainingError(f"--policy {name}: {error}") from error
     if policy.kind != kind:

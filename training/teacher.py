@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from agents.engines.weights import WeightsError
+from sim.policies import adapters
 from sim.scenarios.scenario_schema import ModelSettings
 from sim.types import Engine
 from training import slots
@@ -76,6 +77,13 @@ def teacher(recipe: Recipe, room: Classroom) -> Teacher | None:
     name = named(recipe)
     if not name:
         return None
+    label = room.models[name].policy if name in room.models else name
+    learning = {room.models[entry].policy for entry in room.learning}
+    if isinstance(recipe.actors, slots.Teacher) and "@" in label and label.partition("@")[0] in learning:
+        raise TrainingError(
+            f"{room.file}: the teacher {label} would act under a learner's name; give its folder another one, as in "
+            "adapters: {good@1: its folder}"
+        )
     if name in room.models:
         return _of_entry(recipe, room, name)
     if "@" in name and (folder := _folder(room, name)):
@@ -116,9 +124,8 @@ def _of_entry(recipe: Recipe, room: Classroom, name: str) -> Teacher:
 def _folder(room: Classroom, label: str) -> Path | None:
     """Where a version's weights are."""
     for settings in room.models.values():
-        folders = settings.settings.get("adapters")
-        if isinstance(folders, dict) and label in folders:
-            return Path(str(folders[label]))
+        if folder := adapters(settings, room.file.parent).get(label):
+            return folder
     return room.policies / label if label and (room.policies / label).is_dir() else None
 
 

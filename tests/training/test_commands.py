@@ -48,6 +48,15 @@ def test_a_start_from_our_own_version_names_its_parent(agora: Agora, model: Path
     assert saved_in("kuhn/policies/kuhn@1").parent == "trader@1"
 
 
+def test_anchored_rewards_go_on_from_weights_that_were_brought(agora: Agora, model: Path, tmp_path: Path) -> None:
+    Base(str(model)).create("trader", rank=4).save(tmp_path)
+    told = asked(model, "policy.layers=1", "optimiser.lr=1", recipe="neurd_fit_like")
+    assert agora(*told, "--policy", "kuhn=trader@1", "--updates", 1).code == 0
+    said = agora("train", "--out", "kuhn", "--updates", 2, "-q")
+    assert (said.code, said.line) == (0, said.line)
+    assert checkpoint.read_notes(Path("kuhn")) is not None
+
+
 def test_the_first_version_stays(agora: Agora, kuhn: Path) -> None:
     assert agora("train", "--out", "kuhn", "--updates", 3, "-q").code == 0
     assert {path.name for path in (kuhn / "policies").iterdir()} >= {"kuhn@1", "kuhn@3", "kuhn@4"}
@@ -197,7 +206,21 @@ def test_without_tensorboard_one_line_says_so(agora: Agora, model: Path, monkeyp
 
 def test_mistakes_are_one_line(agora: Agora, kuhn: Path, model: Path, tmp_path: Path) -> None:
     foreign = Base(str(tiny_model(tmp_path / "other", seed=2, width=48))).create("x", rank=4).save(tmp_path)
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "train.yaml").write_text("recipe: {}\nscenario: there\n")
     wrong: list[tuple[list[object], str]] = [
+        (["train", "--out", "old"], "old/train.yaml has no sets: it is damaged, or of another version"),
+        (["eval", "kuhn", "--games", 1, "--respond", 1], "--respond compares means, which one game has not"),
+        (
+            [
+                *asked(model, out="new"),
+                "--set",
+                "models.first.engine=synthetic",
+                "--set",
+                "models.second.engine=synthetic",
+            ],
+            "cannot be trained on; expected torch or vllm",
+        ),
         ([*asked(model, out="new"), "--policy", "kuhn"], "--policy kuhn: write NAME=FOLDER"),
         (
             [*asked(model, out="new"), "--policy", "kuhm=x@1"],

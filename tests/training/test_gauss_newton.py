@@ -104,6 +104,17 @@ def test_the_learner_makes_the_table_s_step(base: Base, masks: Masks, policy: Po
     assert numbers["steps"] < 12
 
 
+def test_a_single_option_is_nothing_to_fit(base: Base, masks: Masks, policy: Policy) -> None:
+    (first, *_) = prompts(base)
+    row = Row(episode="run:0", prompt=first, ids=masks(("pass",)).sequences[0], options=("pass",), policy="kuhn@1")
+    found = Estimate(
+        advantages=((0.0,),), mask=((True,),), options=((0.0,),), targets={}, rewards=(0.0,),
+        kept=Kept(indices=(0,), dropped=()), state=START,
+    )  # fmt: skip
+    numbers = Learner(policy, load_recipe("neurd_fit_like"), masks).learn([row], found, 0)
+    assert (numbers["steps"], numbers["rows"]) == (0, 0)
+
+
 def test_steps_above_the_trunk_are_those_of_the_whole_model(base: Base, masks: Masks, policy: Policy) -> None:
     batches = pack([one for prompt in prompts(base) for one in question(prompt, masks(OPTIONS), 1.0, "x")], 64)
     with policy.active() as model:

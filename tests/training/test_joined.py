@@ -173,6 +173,9 @@ def test_a_teacher_is_told_where_it_is_missing(model: Path, engines: dict[str, L
     itself = plan(model, "opd", "extra.0.teacher=first")
     with pytest.raises(TrainingError, match=r"models\.first: it learns itself, so it is no teacher"):
         Trainer(tmp_path / "kuhn", itself, engines)
+    earlier = plan(model, "dagger", "actors.policy=kuhn@40")
+    with pytest.raises(TrainingError, match="the teacher kuhn@40 would act under a learner's name"):
+        Trainer(tmp_path / "kuhn", earlier, engines)
 
 
 def test_log_ratios_are_taken_to_the_base_model(model: Path, engines: dict[str, LateEngine], tmp_path: Path) -> None:

@@ -128,9 +128,8 @@ def test_searches_about_nothing_are_refused(tmp_path: Path, change: str, why: st
 
 def test_a_reward_that_nobody_works_out_is_told(tmp_path: Path) -> None:
     what = plan(tmp_path, "reward=[{kind: judge}]")
-    what.write(tmp_path / "search")
-    with Breeding(tmp_path / "search", what) as breeding, pytest.raises(TrainingError, match="judge"):
-        breeding.update()
+    with pytest.raises(TrainingError, match="reward judge: nobody works it out"):
+        Breeding(tmp_path / "search", what)
 
 
 def test_a_dry_run_says_what_a_generation_costs(tmp_path: Path) -> None:

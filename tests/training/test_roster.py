@@ -107,6 +107,8 @@ def test_an_exploiter_s_games_are_a_family_of_their_own() -> None:
 def test_what_stays_are_members_and_the_best() -> None:
     league = begun(actors("psro")).judged("kuhn", "kuhn@7", -0.5, 6)
     assert roster.kept(league) == {"kuhn@1", "kuhn@7"}
+    mixed = league.judged(roster.STRATEGY, f"{roster.STRATEGY}@9", -0.1, 9, {"first": {"kuhn@3": 0.5, "kuhn@4": 0.5}})
+    assert roster.kept(mixed) >= {"kuhn@3", "kuhn@4"}, "what the best mixture draws from"
 
 
 def test_a_training_comes_to_a_mixture_or_to_averages() -> None:

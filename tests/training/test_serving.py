@@ -34,7 +34,7 @@ def recipe(name: str = "reinforce", *changes: str) -> Recipe:
         (["kuhn"], "reinforce", [], 1 * (2 + 1) + 1),
         (["kuhn", "kuhn"], "reinforce", [], 1 * (2 + 1) + 1),
         (["one", "two"], "reinforce", ["policy.keep=3"], 2 * (3 + 1) + 1),
-        (["one", "two"], "reinforce", ["actors={kind: lagged, last: 4}"], 2 * (5 + 1) + 1),
+        (["one", "two"], "reinforce", ["actors={kind: lagged, last: 4}"], 2 * (6 + 1) + 1),
         (["one", "one", "one"], "unstable_baselines", [], 1 * (2 + 1) + 2),
         (["kuhn", "kuhn"], "reinforce", ["actors={kind: league, main_exploiters: 2}"], (1 + 2 + 1) * (3 + 1) + 1),
         (["kuhn", "kuhn"], "reinforce", ["actors={kind: psro}"], 1 * (3 + 1) + 2),
