@@ -53,7 +53,7 @@ def test_anchored_rewards_go_on_from_weights_that_were_brought(agora: Agora, mod
     told = asked(model, "policy.layers=1", "optimiser.lr=1", recipe="neurd_fit_like")
     assert agora(*told, "--policy", "kuhn=trader@1", "--updates", 1).code == 0
     said = agora("train", "--out", "kuhn", "--updates", 2, "-q")
-    assert (said.code, said.line) == (0, said.line)
+    assert (said.code, said.err) == (0, "")
     assert checkpoint.read_notes(Path("kuhn")) is not None
 
 
