@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 
-.PHONY: demo test test-model test-rest bench clean
+.PHONY: demo test bench clean
 
 demo: $(VENV)/.full  ## A society of language-model agents on this machine's CPU
 	$(BIN)/agora run scenarios/games/stag_hunt_llm.yaml
@@ -13,13 +13,8 @@ test: $(VENV)/.full  ## Everything: lint, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(MAKE) --no-print-directory -j 2 test-model test-rest
-
-test-model: $(VENV)/.full  ## What the embedded model does; beside the rest, as it mostly waits
-	$(BIN)/python -m pytest -m model
-
-test-rest: $(VENV)/.full
 	$(BIN)/python -m pytest -m 'not model' -n 2
+	$(BIN)/python -m pytest -m model
 
 bench: $(VENV)/.full  ## The figures of the README
 	$(BIN)/python -m tests.benchmarks
