@@ -111,8 +111,8 @@ class Ensemble:
         if not any(isinstance(source, Anchored) for source in self._plan.recipe.reward):
             return {}
         found = {}
-        for name in self.policies.keys() - self._imitators:
+        for name in (each for each in self.policies if each not in self._imitators):
             found[name] = self._policy(f"{name}-{REFERENCE}")
             found[name].restore(self.policies[name].tensors())
             found[name].train(False)
-        return dict(sorted(found.items()))
+        return found
