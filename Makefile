@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Compiled modules are kept, whatever the shell says: without them every process compiles torch for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 
 .PHONY: demo test bench clean

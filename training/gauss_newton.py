@@ -12,13 +12,48 @@ import torch
 from torch import Tensor
 
 
-def jacobian(outputs_r: Tensor, parameters: Sequence[torch.nn.Parameter]) -> Tensor:
-    """Derivatives of every output by every weight, [r, p]; zeros where a weight takes no part."""
-    rows = [
-        torch.autograd.grad(output, parameters, retain_graph=i + 1 < len(outputs_r), materialize_grads=True)
-        for i, output in enumerate(outputs_r)
-    ]
-    return torch.stack([torch.cat([each.reshape(-1) for each in row]) for row in rows])
+class Equations:
+    """What outputs lack, and their derivatives by the weights, gathered output by output until they are solved."""
+
+    def __init__(self, parameters: Sequence[torch.nn.Parameter]) -> None:
+        self._parameters = parameters
+        self._size = sum(parameter.numel() for parameter in parameters)
+        self._jacobian_rp = torch.empty(0, self._size, device=parameters[0].device)
+        """Room, with rows to spare: fresh memory for each step costs more than what is written there."""
+        self._residuals: list[Tensor] = []
+        self._rows = 0
+
+    @property
+    def jacobian_rp(self) -> Tensor:
+        """Derivatives of every output so far by every weight, [r, p]."""
+        return self._jacobian_rp[: self._rows]
+
+    def add(self, outputs_r: Tensor) -> None:
+        """Outputs of one graph, which is gone afterwards. A weight that takes no part has the derivative zero."""
+        for i, output in enumerate(outputs_r):
+            retained = i + 1 < len(outputs_r)
+            parts = torch.autograd.grad(output, self._parameters, retain_graph=retained, allow_unused=True)
+            places = self._next_row().split([parameter.numel() for parameter in self._parameters])
+            for place, part in zip(places, parts, strict=True):
+                if part is None:
+                    place.zero_()
+                else:
+                    place.copy_(part.reshape(-1))
+        self._residuals.append(outputs_r.detach())
+
+    def _next_row(self) -> Tensor:
+        if self._rows == len(self._jacobian_rp):
+            more = torch.empty(max(16, self._rows), self._size, device=self._jacobian_rp.device)
+            self._jacobian_rp = torch.cat([self._jacobian_rp, more])
+        self._rows += 1
+        return self._jacobian_rp[self._rows - 1]
+
+    def solved(self, damping: float, reach: float) -> Tensor:
+        """The direction, [p]; the next outputs begin new equations."""
+        found = direction(self.jacobian_rp, torch.cat(self._residuals), damping, reach)
+        self._residuals.clear()
+        self._rows = 0
+        return found
 
 
 def direction(jacobian_rp: Tensor, residual_r: Tensor, damping: float, reach: float) -> Tensor:

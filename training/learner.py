@@ -17,12 +17,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from training import gauss_newton, slots
+from training import slots
 from training.constraint import Masks, Texts, distribution
 from training.critic import Critic, heads_of, value_samples
 from training.diagnostics import Diagnostics
 from training.estimate import Estimate
 from training.forward import Weights, predict
+from training.gauss_newton import Equations, assign
 from training.loss import Scores, loss, step_divisor
 from training.packing import Batch, pack
 from training.pairs import pairs
@@ -119,14 +120,15 @@ class Learner:
         ]
         sums: Counter[str] = Counter()
         seen, last, done = Diagnostics(), 0.0, 0
+        equations = Equations(self.policy.parameters()) if settings.kind == "gauss_newton" else None
         for _ in range(settings.epochs):
             for part in parts:
-                numbers, diagnostics = self._step(part, update)
+                numbers, diagnostics = self._step(part, update, equations)
                 sums.update(numbers)
                 seen += diagnostics
                 last = numbers["loss"]
                 done += 1
-            if settings.kind == "gauss_newton" and last < SOLVED:
+            if equations and last < SOLVED:
                 break
         means = {name: value / done for name, value in sums.items()} if done else {}
         counts = {"last_loss": last, "steps": done, "rows": sum(_rows(part) for part in parts)}
@@ -207,14 +209,12 @@ class Learner:
 
     # --- one step -------------------------------------------------------------------------------------
 
-    def _step(self, part: _Part, update: int) -> tuple[Mapping[str, float], Diagnostics]:
+    def _step(self, part: _Part, update: int, equations: Equations | None) -> tuple[Mapping[str, float], Diagnostics]:
         """Gradients of all micro-batches, or what solves them all at once, then one step."""
         recipe, parameters = self.recipe, self.policy.parameters()
         entropy = any(isinstance(extra, slots.Entropy | slots.EntropyBand) for extra in recipe.extra)
         self.optimiser.zero_grad(set_to_none=True)
         lost: list[Tensor] = []
-        jacobians: list[Tensor] = []
-        residuals: list[Tensor] = []
         numbers: Counter[str] = Counter()
         seen = Diagnostics()
         with self._above() as model:
@@ -243,19 +243,15 @@ class Learner:
                 )
                 if isinstance(recipe.trust, slots.BiasNorm):
                     lost = _added(lost, _gradients(one.lost, parameters))
-                if recipe.optimiser.kind == "gauss_newton":
+                if equations:
                     assert one.residual_o is not None
-                    free_r = one.residual_o[:-1]  # a batch is one decision: its residuals sum to zero
-                    jacobians.append(gauss_newton.jacobian(free_r, parameters))
-                    residuals.append(free_r.detach())
+                    equations.add(one.residual_o[:-1])  # a batch is one decision: its residuals sum to zero
                 else:
                     one.total.backward()
                 numbers.update({"loss": one.total.item(), **one.terms})
                 seen += one.diagnostics
-        if jacobians:
-            settings = recipe.optimiser
-            solved = torch.cat(jacobians), torch.cat(residuals)
-            gauss_newton.assign(parameters, gauss_newton.direction(*solved, settings.damping, settings.reach))
+        if equations:
+            assign(parameters, equations.solved(recipe.optimiser.damping, recipe.optimiser.reach))
         if isinstance(recipe.trust, slots.BiasNorm):
             _divide(parameters, step_divisor(_norm(lost), recipe.trust))
         limit = recipe.optimiser.grad_clip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import fsum
 from typing import TypeAlias
 
@@ -15,6 +16,7 @@ Decision: TypeAlias = tuple[int, ...]
 Trajectory: TypeAlias = tuple[Decision, ...]
 
 
+@lru_cache(65_536)
 def episode_order(episode: str) -> tuple[tuple[int, int, str], ...]:
     """Sorts `run:table` as people count: table 2 before table 10."""
     parts = re.findall(r"\d+|\D+", episode)

@@ -19,6 +19,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -107,7 +108,7 @@ class TorchEngine:
             base = load_model(folder, self._dtype, self._device)
             tokenizer = AutoTokenizer.from_pretrained(folder)
             self._encoder = Encoder(tokenizer, model, max_model_len)
-            self._lexicon = Lexicon(tokenizer, base.config.vocab_size, torch.device("cpu"))
+            self._tokenizer, self._vocabulary = tokenizer, base.config.vocab_size
             self._adapted = Adapted(base)
             self._reader = Reader(self._adapted, self._device, block, kept_tokens)
             self._policies = {"": Policy("", base)}
@@ -122,6 +123,11 @@ class TorchEngine:
         self._queue: queue.SimpleQueue[_Item] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="agora-torch", daemon=True)
         self._thread.start()
+
+    @cached_property
+    def _lexicon(self) -> Lexicon:
+        """What free text needs; made when some is asked for."""
+        return Lexicon(self._tokenizer, self._vocabulary, torch.device("cpu"))
 
     def banned(self, bounds: tuple[int, int], ids: Tokens) -> tuple[Tokens, ...]:
         """The tokens that could not come at each place of a free text of at most so many characters and tokens."""

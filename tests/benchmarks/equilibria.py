@@ -111,7 +111,7 @@ GAMES = {
         12,
         (
             "rollout.episodes=128",
-            "optimiser.epochs=3",
+            "optimiser.epochs=6",
             "reward=[{kind: step}]",
             "trust={kind: neurd_fit, alpha: 4, c: 3}",
         ),

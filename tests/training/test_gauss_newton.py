@@ -10,12 +10,12 @@ import torch
 
 from sim.scenarios.located import ScenarioError
 from sim.types import Tokens
-from training import gauss_newton
 from training.constraint import Masks, choice_masks
 from training.credit import START
 from training.estimate import Estimate
 from training.filtering import Kept
 from training.forward import option_logprobs, predict
+from training.gauss_newton import Equations, direction
 from training.learner import Learner
 from training.packing import pack
 from training.policy import Base, Policy
@@ -33,26 +33,39 @@ ADVANTAGES = ((1.0, -0.5, 0.0), (-1.0, 0.5, 0.5), (0.0, 0.0, 2.0))
 def test_the_direction_solves_what_is_linear_with_the_smallest_change() -> None:
     """J = (1 0 0; 1 1 0), r = (1, 3): J·d = r has d = (1, 2, 0), and nothing smaller."""
     jacobian = torch.tensor([[1.0, 0, 0], [1, 1, 0]])
-    found = gauss_newton.direction(jacobian, torch.tensor([1.0, 3.0]), damping=1e-9, reach=10.0)
+    found = direction(jacobian, torch.tensor([1.0, 3.0]), damping=1e-9, reach=10.0)
     assert found.tolist() == pytest.approx([1, 2, 0], abs=1e-5)
 
 
 def test_damping_is_a_share_of_the_mean_curvature() -> None:
     """JJᵀ = diag(4, 16), mean 10, λ = 5: d = (2·1/9, 4·1/21)."""
     jacobian = torch.tensor([[2.0, 0], [0, 4]])
-    found = gauss_newton.direction(jacobian, torch.tensor([1.0, 1.0]), damping=0.5, reach=1.0)
+    found = direction(jacobian, torch.tensor([1.0, 1.0]), damping=0.5, reach=1.0)
     assert found.tolist() == pytest.approx([2 / 9, 4 / 21])
 
 
 def test_a_residual_beyond_reach_is_scaled_as_a_whole() -> None:
-    found = gauss_newton.direction(torch.eye(2), torch.tensor([4.0, -2.0]), damping=1e-9, reach=1.0)
+    found = direction(torch.eye(2), torch.tensor([4.0, -2.0]), damping=1e-9, reach=1.0)
     assert found.tolist() == pytest.approx([1, -0.5], abs=1e-5)
 
 
 def test_the_jacobian_is_that_of_each_output() -> None:
     first, second = (torch.nn.Parameter(torch.tensor(value)) for value in ([2.0, 3.0], 5.0))
-    found = gauss_newton.jacobian(torch.stack([first.prod(), second.square()]), [first, second])
-    assert found.tolist() == [[3, 2, 0], [0, 0, 10]]
+    equations = Equations([first, second])
+    equations.add(torch.stack([first.prod(), second.square()]))
+    equations.add(torch.stack([first.sum() * second]))
+    assert equations.jacobian_rp.tolist() == [[3, 2, 0], [0, 0, 10], [5, 5, 5]]
+
+
+def test_equations_are_solved_once_and_begin_anew() -> None:
+    """The second time, 2d = 6 alone is left: d = 3."""
+    weight = torch.nn.Parameter(torch.tensor(3.0))
+    equations = Equations([weight])
+    for _ in range(20):
+        equations.add((weight * 5).reshape(1))
+    equations.solved(damping=1.0, reach=100.0)
+    equations.add((weight * 2).reshape(1))
+    assert equations.solved(damping=1e-9, reach=100.0).tolist() == pytest.approx([3.0])
 
 
 @pytest.fixture(scope="module")
