@@ -141,10 +141,11 @@ for _earned, _first, _second in ((1, 0.0, 0.0), (3, 0.05 * (1 + E), 0.05 * (-1 +
     _call, _fold = -E + (-_earned + E - _second) / 0.77, 0.2 * log(3)
     NEURD.append((0.5 * (_bet - _pass), 0.5 * (_pass - _bet)))
     NEURD.append((0.2 * (_call - _fold), 0.8 * (_fold - _call)))
-# With a baseline of each option nothing is remembered yet, so both episodes meet 0.
+# With a baseline of each option nothing is remembered yet, so both episodes meet 0; the anchor weighs .3 here.
 NEURD_FIT = []
+F, _pass, _fold = 0.3 * log(2), 0.3 * log(1.5), 0.3 * log(3)
 for _earned in (1, 3):
-    _bet, _call = -E + (_earned + E) / 0.5, -E + (-_earned + E) / 0.77
+    _bet, _call = -F + (_earned + F) / 0.5, -F + (-_earned + F) / 0.77
     NEURD_FIT.append((0.5 * (_bet - _pass), 0.5 * (_pass - _bet)))
     NEURD_FIT.append((0.2 * (_call - _fold), 0.8 * (_fold - _call)))
 
