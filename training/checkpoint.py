@@ -16,11 +16,15 @@ import orjson
 import torch
 
 from sim.types import JSON
+from training.plan import TrainingError
+
+FORMAT = 1
+"""Raised whenever what the notes or tensors mean changes."""
 
 _NAME = re.compile(r"checkpoint-(\d{6})")
 
 
-def write(folder: Path, update: int, tensors: Mapping[str, Any], notes: JSON) -> None:
+def write(folder: Path, update: int, tensors: Mapping[str, Any], notes: Mapping[str, JSON]) -> None:
     """Keep the state after so many updates; older ones go once it is there."""
     place = folder / f"checkpoint-{update:06d}"
     new = folder / "checkpoint.new"
@@ -28,7 +32,7 @@ def write(folder: Path, update: int, tensors: Mapping[str, Any], notes: JSON) ->
         shutil.rmtree(leftover, ignore_errors=True)
     new.mkdir(parents=True)
     torch.save(dict(tensors), new / "tensors.pt")
-    (new / "notes.json").write_bytes(orjson.dumps(notes))
+    (new / "notes.json").write_bytes(orjson.dumps({"format": FORMAT, **notes}))
     new.rename(place)
     for older in _all(folder):
         if older < update:
@@ -36,7 +40,7 @@ def write(folder: Path, update: int, tensors: Mapping[str, Any], notes: JSON) ->
 
 
 def read(folder: Path) -> tuple[int, dict[str, Any], Any] | None:
-    """Updates done, tensors and notes of the newest checkpoint; None where there is none."""
+    """Updates done, tensors and notes of the newest checkpoint; None where there is none. Raises TrainingError."""
     found = read_notes(folder)
     if found is None:
         return None
@@ -45,11 +49,21 @@ def read(folder: Path) -> tuple[int, dict[str, Any], Any] | None:
 
 
 def read_notes(folder: Path) -> tuple[int, Any] | None:
-    """Updates done and notes of the newest checkpoint; None where there is none."""
+    """Updates done and notes of the newest checkpoint; None where there is none.
+
+    Raises TrainingError for a checkpoint of another format.
+    """
     found = _all(folder)
     if not found:
         return None
-    return found[-1], orjson.loads((folder / f"checkpoint-{found[-1]:06d}" / "notes.json").read_bytes())
+    place = folder / f"checkpoint-{found[-1]:06d}"
+    notes = orjson.loads((place / "notes.json").read_bytes())
+    if notes.get("format") != FORMAT:
+        raise TrainingError(
+            f"{place} has format {notes.get('format', 0)}, this agora-sim goes on from {FORMAT}: go on with the "
+            "version that wrote it, or train in another folder, from its weights with --policy NAME=FOLDER"
+        )
+    return found[-1], notes
 
 
 def _all(folder: Path) -> list[int]:

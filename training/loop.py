@@ -54,7 +54,7 @@ from training.schedule import at
 from training.serving import room
 from training.slots import PSRO, Stored
 from training.standings import Game
-from training.starting import check_start, first
+from training.starting import brought, check_start, first
 from training.structures import rollout, start
 from training.sync import Publisher
 from training.teacher import Classroom, imitates, teacher
@@ -107,7 +107,10 @@ class Trainer:
         torch.set_num_threads(recipe.threads)
         model = self._one(lambda entry: self._scenario.models[entry].model, "models.*.model")
         exact = not torch.cuda.is_available()  # a CPU has time for it
-        self._pool = Pool(self._scenario.base, engines, room(self._scenario, recipe, self._entries, exact=exact))
+        self._policies_folder = folder.resolve() / "policies"
+        given = brought(plan.start, self._policies_folder)
+        places = room(self._scenario, recipe, self._entries, exact=exact, brought=given)
+        self._pool = Pool(self._scenario.base, engines, places)
         voices = self._pool.voices(self._scenario.models)
         self._engines = {name: cast("LateEngine", voice.engine) for name, voice in voices.items()}
         self._engine: Any = cast(Any, self._speaker().start())
@@ -117,7 +120,6 @@ class Trainer:
             )
         self._base = Base(model or "embedded")
         self._masks: Masks = self._engine.mask
-        self._policies_folder = folder.resolve() / "policies"
         self._rollouts = folder / "rollouts"
         self._firsts = {first(name) for name in self._entries.values()}
         self._publisher = Publisher(self._engine, self._base, self._policies_folder, keep=kept(recipe))

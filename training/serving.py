@@ -6,7 +6,9 @@ earlier versions that one matchup is played against; what else is kept lies on d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from peft import LoraConfig
 
 from sim.scenarios.resolve import keywords
 from sim.scenarios.scenario_schema import Scenario
@@ -28,17 +30,20 @@ def places(recipe: Recipe, entries: Mapping[str, str]) -> int:
     return policies * (kept(recipe) + 1) + guests
 
 
-def room(scenario: Scenario, recipe: Recipe, entries: Mapping[str, str], *, exact: bool) -> dict[str, JSON]:
+def room(
+    scenario: Scenario, recipe: Recipe, entries: Mapping[str, str], *, exact: bool, brought: Sequence[LoraConfig] = ()
+) -> dict[str, JSON]:
     """Settings for engines that have places for adapters: enough of them, and no larger than what is trained.
 
-    `exact`: float32 too, as the trainer computes; what bfloat16 rounds away is larger than most updates.
+    `exact`: float32 too, as the trainer computes; what bfloat16 rounds away is larger than most updates. `brought`: the
+    adapters that learners start from, which keep their rank and layers.
 
     Raises ScenarioError where a learner's entry sets too little, or its engine cannot serve what the recipe trains.
     """
     found: dict[str, JSON] = {
         "max_adapters": places(recipe, entries),
-        "max_lora_rank": max(recipe.policy.rank, CANARY_RANK),
-        "lora_modules": list(recipe.policy.targets),
+        "max_lora_rank": max(recipe.policy.rank, CANARY_RANK, *(adapter.r for adapter in brought)),
+        "lora_modules": list(dict.fromkeys([*recipe.policy.targets, *_layers(brought)])),
     }
     for name in entries:
         model = scenario.models[name]
@@ -53,6 +58,12 @@ def room(scenario: Scenario, recipe: Recipe, entries: Mapping[str, str], *, exac
                 message = f"{model.settings[key]} is too little for {recipe.name}; expected {needed}{more}, or nothing"
                 raise scenario.error(("models", name, key), message)
     return found | {"dtype": "float32"} if exact else found
+
+
+def _layers(brought: Sequence[LoraConfig]) -> list[str]:
+    """The layers that adapters name one by one; a pattern is the engine's to read."""
+    named = (adapter.target_modules for adapter in brought)
+    return [layer for layers in named if layers and not isinstance(layers, str) for layer in sorted(layers)]
 
 
 def _enough(given: JSON, needed: JSON) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from agents.engines.weights import WeightsError
+from peft import LoraConfig
+
+from agents.engines.weights import WeightsError, adapter_config, is_adapter
 from sim.scenarios.located import nearest
 from training import checkpoint
 from training.plan import TrainingError
@@ -33,6 +35,23 @@ def check_start(start: Mapping[str, Path], learners: Collection[str]) -> None:
     for name in start:
         if name not in learners:
             raise TrainingError(f"--policy {name}: no entry of models: learns it; {nearest(name, set(learners))}")
+
+
+def brought(start: Mapping[str, Path], policies: Path) -> list[LoraConfig]:
+    """Settings of the adapters that learners start from, from `policies` once the training has begun.
+
+    Raises TrainingError for a folder that holds neither such an adapter nor a model.
+    """
+    found = []
+    for name, source in start.items():
+        own = policies / first(name)
+        folder = own if own.exists() else source
+        if is_adapter(folder):
+            try:
+                found.append(adapter_config(folder))
+            except WeightsError as error:
+                raise TrainingError(f"--policy {name}: {error}") from error
+    return found
 
 
 def started(base: Base, name: str, source: Path, own: Path, kind: Kind) -> Policy:

@@ -83,10 +83,11 @@ GAMES = {
         variation,
         "total variation at most 0.1",
         lambda found: found <= 0.1,
-        50,
+        30,
         (
-            "rollout.episodes=256",
-            "optimiser.epochs=4",
+            "rollout.episodes=512",
+            "optimiser.epochs=6",
+            "reward=[{kind: anchored, eta: 0.2, renew: 10}]",
             "trust={kind: neurd_fit, alpha: {points: [[0, 1], [50, 0.1]]}, c: 3}",
         ),
     ),
@@ -98,7 +99,7 @@ GAMES = {
         30,
         (
             "rollout.episodes=512",
-            "optimiser.epochs=4",
+            "optimiser.epochs=6",
             "reward=[{kind: anchored, eta: 0.05, renew: 10}]",
             "trust={kind: neurd_fit, alpha: {points: [[0, 2], [60, 0.1]]}, c: 4}",
         ),
@@ -125,7 +126,7 @@ GAMES = {
         25,
         (
             "rollout.episodes=512",
-            "optimiser.epochs=3",
+            "optimiser.epochs=6",
             "reward=[{kind: step}]",
             "trust={kind: neurd_fit, alpha: {points: [[0, 4], [25, 1]]}, c: 3}",
         ),

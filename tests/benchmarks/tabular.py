@@ -188,7 +188,7 @@ EXPERIMENTS = (
         nash_conv,
         "at most 0.10",
         (10, 20, 30, 40),
-        Settings(updates=60, games=1024, alpha=(2.0, 0.1)),
+        Settings(updates=45, games=1024, alpha=(2.0, 0.1), eta=0.3, renew=5),
     ),
     Experiment(
         "Leduc poker, NashConv",

@@ -201,3 +201,9 @@ def test_a_policy_learns_from_stored_runs(
         first, second = trainer.update(), trainer.update()
     assert first["rows"] > 0
     assert second["last_loss"] < first["last_loss"]
+
+
+def test_a_checkpoint_of_another_format_is_told(tmp_path: Path) -> None:
+    checkpoint.write(tmp_path, 3, {}, {"format": 0})
+    with pytest.raises(TrainingError, match="checkpoint-000003 has format 0, this agora-sim goes on from 1:"):
+        checkpoint.read(tmp_path)

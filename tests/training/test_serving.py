@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from peft import LoraConfig
 
 from agents.engines.torch import TorchEngine
-from agents.engines.weights import WeightsError
+from agents.engines.weights import ADAPTER, WeightsError
 from sim.record.reader import Run
 from sim.scenarios.located import ScenarioError
 from sim.scenarios.scenario import load
@@ -19,6 +21,7 @@ from training.recipe import Recipe
 from training.recipe import load as load_recipe
 from training.rollout import seats
 from training.serving import places, room
+from training.starting import brought
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "games" / "kuhn_train.yaml"
 SMALL = ("rollout.episodes=8", "optimiser.lr=1e-2", "threads=1", "policy.rank=4")
@@ -64,6 +67,21 @@ def test_an_engine_with_places_is_offered_enough_of_them() -> None:
         scenario, recipe("reinforce", "policy.rank=16", "policy.targets=[o_proj, q_proj]"), entries, exact=False
     )
     assert found == {"max_adapters": 4, "max_lora_rank": 16, "lora_modules": ["o_proj", "q_proj"]}
+
+
+def test_adapters_that_are_brought_keep_their_rank_and_layers(tmp_path: Path) -> None:
+    LoraConfig(r=32, target_modules=["up_proj", "q_proj"]).save_pretrained(tmp_path / "given")
+    (tmp_path / "given" / ADAPTER).touch()
+    scenario, entries = asked()
+    given = brought({"kuhn": tmp_path / "given"}, tmp_path / "policies")
+    found = room(scenario, recipe(), entries, exact=False, brought=given)
+    assert found["max_lora_rank"] == 32
+    assert found["lora_modules"] == ["q_proj", "k_proj", "v_proj", "o_proj", "up_proj"]
+    scenario, entries = asked("models.first.max_lora_rank=16")
+    with pytest.raises(ScenarioError, match="max_lora_rank: 16 is too little for reinforce; expected 32 or more"):
+        room(scenario, recipe(), entries, exact=False, brought=given)
+    shutil.move(tmp_path / "given", tmp_path / "policies" / "kuhn@1")
+    assert brought({"kuhn": tmp_path / "given"}, tmp_path / "policies") == given, "from its version 1 once it has begun"
 
 
 @pytest.mark.parametrize(
