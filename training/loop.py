@@ -22,40 +22,36 @@ from msgspec.structs import replace
 
 from sim.scenarios.scenario import load
 from sim.streams import Streams
-from sim.types import Engine, EngineFailure
+from sim.types import EngineFailure
 from sim.voices import LateEngine, Pool
 from training import checkpoint, ladder, roster
-from training.acting import speaker
 from training.alongside import measures
 from training.averages import Averages
 from training.beside import banded, beside
 from training.constraint import Masks
 from training.credit import START, Estimator
 from training.critic import explained
-from training.curriculum import learning, next_pool, settings
+from training.curriculum import next_pool
 from training.curves import Curves
 from training.ensemble import Ensemble
 from training.entropies import History
+from training.episodes import Episodes
 from training.estimate import Estimate, estimate
 from training.evaluation import Evaluator
 from training.extras import Extras
 from training.labels import lessons
 from training.league import LeagueState
-from training.matchup import games
-from training.opponents import Matchup, evaluations, matchups
 from training.plan import Plan, TrainingError, check, kept
 from training.policy import Base, rewind
 from training.readout import explored, read_options
 from training.returns import Q
 from training.reward import learnt_returns
-from training.rollout import Stage, abandon, seats, stored
+from training.rollout import abandon, seats
 from training.rows import Sample
 from training.schedule import at
 from training.serving import room
-from training.slots import PSRO, Stored
-from training.standings import Game
+from training.slots import PSRO
 from training.starting import brought, check_start, first
-from training.structures import rollout, start
 from training.sync import Publisher
 from training.teacher import Classroom, imitates, teacher
 from training.trajectory import Row
@@ -146,6 +142,17 @@ class Trainer:
         self._firsts |= {first(name) for name in anew}
         self._publisher.named = set(self._firsts)
         self._teacher = teacher(recipe, self._classroom())
+        self._episodes = Episodes(
+            plan=plan,
+            scenario=self._scenario,
+            entries=self._entries,
+            engines=self._engines,
+            engine=self._engine,
+            publisher=self._publisher,
+            teacher=self._teacher,
+            rollouts=self._rollouts,
+            policies=self._policies_folder,
+        )
         self._watching = Watching(recipe.monitor, self._team.policies)
         plan.write(folder)
         if recipe.policy.kind == "lora":
@@ -237,55 +244,9 @@ class Trainer:
         return numbers
 
     def _played(self) -> tuple[list[Row], LeagueState]:
-        """The episodes of an update, matchup by matchup, and the league that they were played in."""
-        recipe, state = self.plan.recipe, self._state
-        if isinstance(recipe.structure, Stored):
-            return stored(self.plan.runs, self._entries), state.league
-        luck = Streams(self.plan.seed).sub("update", state.update)
-        each = start(recipe.structure)
-        starts = recipe.rollout.episodes // each.episodes
-        try:
-            met = matchups(recipe.actors, self._current(), state.league, starts, state.update, luck, self._roles())
-        except ValueError as error:  # the scenario's entries do not fit who is to meet whom
-            raise TrainingError(f"{self.plan.scenario}: {error}") from error
-        met = [replace(matchup, tables=matchup.tables * each.tables) for matchup in met]
-        rows, finished = self._episodes(met, luck, state.league, "")
-        return rows, state.league.finished(finished) if roster.meets(recipe.actors) else state.league
-
-    def _episodes(
-        self, met: Sequence[Matchup], luck: Streams, league: LeagueState, why: str
-    ) -> tuple[list[Row], list[Game]]:
-        """Rows and games of matchups, each played as a run."""
-        entry_of = {agent: entry.model for _, entry in self._scenario.entries for agent in entry.agents}
-        found: list[Row] = []
-        finished: list[Game] = []
-        for number, matchup in enumerate(met):
-            self._publisher.call_up(matchup.speakers.values())
-            stage = Stage(
-                file=self.plan.scenario,
-                sets=(*self.plan.sets, *self._course()),
-                recipe=self.plan.recipe,
-                matchup=matchup,
-                seed=luck.seed("matchup", number),
-                folder=self._rollouts,
-                run=f"update-{self._state.update + 1:06d}-{why}{number}",
-                policies=self._policies_folder,
-                engines=self._speaking(matchup),
-                family=roster.family(self._scenario.name, league, matchup),
-            )
-            rows = rollout(stage)
-            if roster.meets(self.plan.recipe.actors):
-                finished += games(number, matchup, rows, entry_of)
-            found += rows
-        return found, finished
-
-    def _speaking(self, matchup: Matchup) -> dict[str, Engine]:
-        actors, update = self.plan.recipe.actors, self._state.update
-        taught = (self._teacher.label, self._teacher.engine) if self._teacher and self._teacher.engine else None
-        learning = {
-            entry: speaker(self._engine, actors, matchup.speakers[entry], update, taught) for entry in matchup.learners
-        }
-        return {**self._engines, **learning}
+        """The episodes of an update, and the league with their games."""
+        state = self._state
+        return self._episodes.play(self._current(), state.league, state.update, state.pool)
 
     # --- the league -----------------------------------------------------------------------------------
 
@@ -300,9 +261,8 @@ class Trainer:
             self._publisher.publish(policy)
             league = league.reset(name, policy.label, done)
         if isinstance(actors, PSRO) and step.newcomers:
-            luck = luck.sub("evaluation")
-            met = evaluations(self._current(), league, actors.games)
-            league = league.finished(self._episodes(met, luck, league, "evaluation-")[1], fade=1.0)
+            state = self._state
+            league = self._episodes.rate(self._current(), league, state.update, state.pool, luck, actors.games)
         return league, step.newcomers
 
     def _judged(
@@ -351,19 +311,6 @@ class Trainer:
     def _current(self) -> dict[str, str]:
         """The newest version of each learner's entry."""
         return {entry: self._team.policies[name].label for entry, name in self._entries.items()}
-
-    def _roles(self) -> set[str] | None:
-        """Entries that learn in this update; None: all."""
-        roles = learning(self.plan.recipe.curriculum, self._state.update)
-        if roles is None:
-            return None
-        return {entry.model for _, entry in self._scenario.entries if entry.role in roles} & self._entries.keys()
-
-    def _course(self) -> list[str]:
-        """What the curriculum sets in the scenario of this update."""
-        after = self._scenario.stop.after if self._scenario.stop else ()
-        stops = (after,) if isinstance(after, str) else after
-        return settings(self.plan.recipe.curriculum, self._state.update, self._state.pool, stops)
 
     # --- engines --------------------------------------------------------------------------------------
 
