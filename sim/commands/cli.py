@@ -107,13 +107,14 @@ def fork(
 
 def _go(path: Path, budget: int | None, quiet: bool) -> None:
     """Run a stored run with a live display, then print what came of it."""
+    from sim.channel import served
     from sim.commands.progress import watched
     from sim.commands.show import ending, outcome, stopped
     from sim.library import measure
     from sim.runs import go
 
     def attached(attach: Callable[[Session], None]) -> Session:
-        return go(path, budget=budget, attach=attach)
+        return go(path, budget=budget, attach=attach, beside=served)
 
     try:
         session = watched(attached, quiet)
@@ -125,6 +126,27 @@ def _go(path: Path, budget: int | None, quiet: bool) -> None:
         _print(*outcome(path))
     _print(ending(session, budget))
     raise typer.Exit({"finished": 0, "failed": 1, "paused": 3, "interrupted": 130}[session.status])
+
+
+@app.command()
+def control(
+    name: RunName,
+    do: Annotated[str, typer.Argument(help="status, pause, go, step, speed, stop, say, set or leave.")] = "status",
+    words: Annotated[list[str] | None, typer.Argument(metavar="[WORD]", help="What the command is about.")] = None,
+    to: Annotated[list[str] | None, typer.Option(help="Of say: to whom, an agent, an entry, a #channel.")] = None,
+    table: Annotated[int | None, typer.Option(help="Of say, set and leave: at this table only.")] = None,
+    runs: Folder = RUNS,
+) -> None:
+    """Control a run that is going on in another process.
+
+    status; pause and go on (go); step (one event) or step tick; speed 60 (simulated seconds a second) or speed max;
+    stop (resumable). None of these reaches the log. say TEXT, set KEY=VALUE and leave AGENT are interventions: they
+    take effect at the next moment and are recorded with it, so that the run verifies, resumes and forks with them.
+    """
+    from sim.commands.controlling import controlled
+    from sim.library import find
+
+    _print(*controlled(find(runs, name), do, words or [], to or [], table))
 
 
 @app.command()

@@ -125,7 +125,7 @@ def _table(
         table=number,
         world=_world(scenario, bound),
         players=tuple(players),
-        interventions=tuple(_intervention(move, joiners) for move in moves),
+        interventions=tuple(_intervention(move, joiners) for move in moves if move.table in (None, number)),
         streams=Streams(Root(scenario.seed), ("table", branch.table // scenario.group)),
         mind_path=("group", branch.table % scenario.group) if scenario.group > 1 else (),
         branch=(branch.tick, branch.luck) if branch.luck else None,

@@ -251,6 +251,8 @@ class SayAt(Strict):
     """What is said."""
     to: str | Many[str] = "all"
     """all, a #channel, an agent, an entry of the cast, or a list of agents and entries."""
+    table: int | None = Field(default=None, ge=0)
+    """The only table that it reaches; all of them where not given."""
 
 
 class SetAt(Strict):
@@ -264,6 +266,8 @@ class SetAt(Strict):
     """The parameter."""
     value: JsonValue
     """Its new value."""
+    table: int | None = Field(default=None, ge=0)
+    """The only table that it reaches; all of them where not given."""
 
 
 class JoinAt(Strict):
@@ -286,6 +290,8 @@ class LeaveAt(Strict):
     """When."""
     agent: str
     """Its id."""
+    table: int | None = Field(default=None, ge=0)
+    """The only table that it reaches; all of them where not given."""
 
 
 Intervention: TypeAlias = Annotated[SayAt | SetAt | JoinAt | LeaveAt, Field(discriminator="do")]

@@ -19,21 +19,29 @@ class Move:
     """None: somebody joins."""
     joins: AgentId = ""
     """Who."""
+    table: int | None = None
+    """The only table that it reaches; None: all."""
 
 
 def timeline(scenario: Scenario, bound: Bound) -> list[Move]:
     """All interventions by tick, those of one tick in file order. Raises ScenarioError."""
-    moves: list[tuple[Keys, Move]] = []
-    for index, spec in enumerate(scenario.interventions):
-        keys: Keys = ("interventions", index)
-        tick = scenario.ticks((*keys, "at"), spec.at)
-        if isinstance(spec, JoinAt):
-            moves.append((keys, Move(tick=tick, change=None, joins=spec.entry.name)))
-        else:
-            moves.append((keys, Move(tick=tick, change=_change(scenario, bound, keys, spec))))
+    moves: list[tuple[Keys, Move]] = [
+        (("interventions", index), move_of(scenario, bound, index)) for index in range(len(scenario.interventions))
+    ]
     moves.sort(key=lambda item: item[1].tick)
     _check_presence(scenario, moves)
     return [move for _, move in moves]
+
+
+def move_of(scenario: Scenario, bound: Bound, index: int) -> Move:
+    """The intervention that stands at an index. Raises ScenarioError."""
+    keys, spec = ("interventions", index), scenario.interventions[index]
+    tick = scenario.ticks((*keys, "at"), spec.at)
+    if isinstance(spec, JoinAt):
+        return Move(tick=tick, change=None, joins=spec.entry.name)
+    if spec.table is not None and spec.table >= scenario.tables:
+        raise scenario.error((*keys, "table"), f"there is no table {spec.table}; the last is {scenario.tables - 1}")
+    return Move(tick=tick, change=_change(scenario, bound, keys, spec), table=spec.table)
 
 
 def _change(scenario: Scenario, bound: Bound, keys: Keys, spec: SayAt | SetAt | LeaveAt) -> Say | Set | Leave:
@@ -80,13 +88,13 @@ def _setting(scenario: Scenario, bound: Bound, keys: Keys, spec: SetAt) -> Set:
 def _check_presence(scenario: Scenario, moves: list[tuple[Keys, Move]]) -> None:
     """Nobody leaves before joining, or twice."""
     absent = {move.joins for _, move in moves if move.joins}
-    gone: set[AgentId] = set()
+    gone: set[tuple[AgentId, int | None]] = set()
     for keys, move in moves:
         absent.discard(move.joins)
         if not isinstance(move.change, Leave):
             continue
         agent = move.change.agent
-        if agent in absent or agent in gone:
+        if agent in absent or gone & {(agent, None), (agent, move.table)}:
             when = "has not joined yet" if agent in absent else "has left before"
             raise scenario.error((*keys, "agent"), f"{agent!r} {when} at that time; change the times or drop one")
-        gone.add(agent)
+        gone.add((agent, move.table))
