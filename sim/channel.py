@@ -135,7 +135,10 @@ class Channel:
         run, phase (starting, running, stopping, closing), paused, waiting (for a model or a person), speed (simulated
         seconds a second; None: no limit), tick and time of the table that is furthest behind, until (the last tick, or
         None), tick_ms, events that have happened, tables and how many of them are going, counts (decisions, retried,
-        defaulted, faulted, stale), calls, those in_flight, and tokens spent.
+        defaulted, faulted, stale), calls, those in_flight, tokens spent, and the questions to people.
+
+        A question has its id, table, agent, tick and time; `about`, what never changes for the seat, and `text`, what
+        it sees now; how to answer in words, and the answer's `format` as a JSON schema.
         """
         found: dict[str, Any] = self.send({"do": "status"})
         return found
@@ -165,6 +168,13 @@ class Channel:
         …, "value": …} or {"do": "leave", "agent": …}. What it came to: of each table, the tick and the change."""
         found: list[dict[str, Any]] = self.send({**spec, **({} if table is None else {"table": table})})
         return found
+
+    def answer(self, question: str, answer: JSON) -> None:
+        """Answer a question to a person, by its id or its agent's: a text, or an object where a form is asked for.
+
+        It is committed when this returns; Refused says why it is no legal answer.
+        """
+        self.send({"do": "answer", "question": question, "answer": answer})
 
     def send(self, command: Mapping[str, JSON]) -> Any:
         """A command with its kind in `do`; what it came to."""

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from sim.host import Host
 from sim.live import KINDS, Refused, intervene
+from sim.people import answer, questions
 from sim.quantities import readable
 from sim.runs import Session
 from sim.scenarios.located import nearest, shown
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 PATIENCE = 30.0
 """Seconds that an order waits for the event which is happening."""
-COMMANDS = ("status", "pause", "go", "step", "speed", "stop")
+COMMANDS = ("status", "pause", "go", "step", "speed", "stop", "answer")
 COUNTS = ("decisions", "retried", "defaulted", "faulted", "stale")
 
 
@@ -62,6 +63,8 @@ class Control:
                 return self.speed(command.get("speed"))
             case {"do": "stop"}:
                 return self.stop()
+            case {"do": "answer", "question": str(question)}:
+                return self.answer(question, command.get("answer"))
             case {"do": do} if do in (*KINDS, "join"):
                 spec = {key: value for key, value in command.items() if key != "table"}
                 return self.intervene(spec, command.get("table"))
@@ -108,6 +111,18 @@ class Control:
             raise Refused(f"table: {shown(table)} is no table; write its number")
         return self._order(lambda: intervene(self._session, spec, table))
 
+    # --- people -------------------------------------------------------------------------------------
+
+    def questions(self) -> list[dict[str, JSON]]:
+        """What people are asked at the moment, the oldest first."""
+        return questions(self._session) if self._session.phase == "running" else []
+
+    def answer(self, question: str, given: JSON) -> None:
+        """Answer a question, by its id or its agent's; it is committed when this returns."""
+        host = self._host
+        answer(self._session, question, given)
+        self._order(host.pump)
+
     # --- looking ------------------------------------------------------------------------------------
 
     def status(self) -> dict[str, JSON]:
@@ -135,6 +150,7 @@ class Control:
             "tables": len(session.plan.tables),
             "going": len(going),
             "counts": {key: counts[key] for key in COUNTS},
+            "questions": self.questions(),
             "in_flight": calls.in_flight if calls else 0,
             "calls": calls.submitted if calls else 0,
             "spent": calls.spent if calls else 0,

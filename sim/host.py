@@ -152,8 +152,11 @@ class Host:
             raise Paused(f"the budget of {self._budget} tokens is spent ({self.calls.spent})")
 
     def _keep_arrived(self, wait: bool) -> None:
-        """Record what has arrived but nobody waits for (it is paid for); with `wait`, also what is in flight."""
-        inbox = self.calls.inbox
-        while not inbox.empty() or (wait and self.calls.in_flight and self.stop != "now"):
+        """Record what has arrived but nobody waits for (it is paid for); with `wait`, also what is in flight.
+
+        People are not waited for: they are asked again.
+        """
+        inbox, calls = self.calls.inbox, self.calls
+        while not inbox.empty() or (wait and calls.in_flight > calls.people and self.stop != "now"):
             with suppress(Empty, EngineFailure):
                 self.calls.receive(inbox.get(timeout=PATIENCE))

@@ -78,6 +78,38 @@ def resume(name: RunName, runs: Folder = RUNS, budget: Budget = None, quiet: Qui
 
 
 @app.command()
+def play(
+    scenario: Annotated[Path | None, typer.Argument(help="A scenario file.")] = None,
+    seat: Annotated[str, typer.Option(metavar="AGENT", help="Whose seat you take.")] = "",
+    resume: Annotated[str, typer.Option(metavar="RUN", help="Go on with a run that you left.")] = "",
+    sets: Sets = None,
+    runs: Folder = RUNS,
+    budget: Budget = None,
+) -> None:
+    """Take a seat: run a scenario in which you answer for one agent.
+
+    You see what its seat sees and are asked for what it may do; an illegal answer is asked for again. Ctrl-C leaves
+    the run, and agora play --resume RUN goes on with it: what you have answered is not asked again. Others can watch
+    with agora control.
+    """
+    from sim.commands import playing
+    from sim.commands.failures import BadInput, scenario_file
+    from sim.library import find
+    from sim.runs import create
+
+    if (scenario is None) != bool(resume):
+        raise BadInput("name a scenario file, or a run to go on with: agora play SCENARIO, or agora play --resume RUN")
+    if scenario is None:
+        path = find(runs, resume)
+        seat = playing.seat_of(path, seat)
+    else:
+        taken, seat = playing.seated(scenario_file(scenario), sets or [], seat)
+        path = create(taken, runs)
+        _print(f"{path.stem}: you are {seat}")
+    _ended(path, playing.played(path, seat, budget), budget)
+
+
+@app.command()
 def fork(
     name: RunName,
     at: Annotated[str, typer.Option(help="When, like 1h30m, or a tick.")],
@@ -109,8 +141,7 @@ def _go(path: Path, budget: int | None, quiet: bool) -> None:
     """Run a stored run with a live display, then print what came of it."""
     from sim.channel import served
     from sim.commands.progress import watched
-    from sim.commands.show import ending, outcome, stopped
-    from sim.library import measure
+    from sim.commands.show import stopped
     from sim.runs import go
 
     def attached(attach: Callable[[Session], None]) -> Session:
@@ -121,6 +152,14 @@ def _go(path: Path, budget: int | None, quiet: bool) -> None:
     except KeyboardInterrupt:
         _print(stopped(path.stem))
         raise typer.Exit(130) from None
+    _ended(path, session, budget)
+
+
+def _ended(path: Path, session: Session, budget: int | None) -> None:
+    """Print what came of a session."""
+    from sim.commands.show import ending, outcome
+    from sim.library import measure
+
     if session.status == "finished":
         measure(path)
         _print(*outcome(path))
@@ -131,7 +170,9 @@ def _go(path: Path, budget: int | None, quiet: bool) -> None:
 @app.command()
 def control(
     name: RunName,
-    do: Annotated[str, typer.Argument(help="status, pause, go, step, speed, stop, say, set or leave.")] = "status",
+    do: Annotated[
+        str, typer.Argument(help="status, pause, go, step, speed, stop, say, set, leave or answer.")
+    ] = "status",
     words: Annotated[list[str] | None, typer.Argument(metavar="[WORD]", help="What the command is about.")] = None,
     to: Annotated[list[str] | None, typer.Option(help="Of say: to whom, an agent, an entry, a #channel.")] = None,
     table: Annotated[int | None, typer.Option(help="Of say, set and leave: at this table only.")] = None,
@@ -142,6 +183,7 @@ def control(
     status; pause and go on (go); step (one event) or step tick; speed 60 (simulated seconds a second) or speed max;
     stop (resumable). None of these reaches the log. say TEXT, set KEY=VALUE and leave AGENT are interventions: they
     take effect at the next moment and are recorded with it, so that the run verifies, resumes and forks with them.
+    answer AGENT ANSWER answers what a person is asked who has the agent's seat; status shows the questions.
     """
     from sim.commands.controlling import controlled
     from sim.library import find

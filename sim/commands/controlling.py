@@ -25,6 +25,7 @@ WORDS = {
     "say": 1,
     "set": 1,
     "leave": 1,
+    "answer": 2,
 }
 """Commands, and how many words each takes; None: one or none."""
 USAGE = {
@@ -33,6 +34,7 @@ USAGE = {
     "say": "say TEXT, in quotes",
     "set": "set KEY=VALUE",
     "leave": "leave AGENT",
+    "answer": "answer AGENT ANSWER",
 }
 
 
@@ -48,6 +50,8 @@ def controlled(path: Path, do: str, words: Sequence[str], to: Sequence[str], tab
                 channel.step(words[0] if words else "event")
             case "speed":
                 channel.speed(_speed(words[0]))
+            case "answer":
+                channel.answer(words[0], words[1])
             case "say" | "set" | "leave":
                 yield from _intervened(channel, _spec(do, words[0], to), table)
                 return
@@ -93,7 +97,14 @@ def _intervened(channel: Channel, spec: dict[str, Any], table: int | None) -> It
 
 
 def _done(do: str) -> str:
-    return {"pause": "paused", "go": "goes on", "stop": "stops", "step": "one step", "speed": "speed set"}[do]
+    return {
+        "pause": "paused",
+        "go": "goes on",
+        "stop": "stops",
+        "step": "one step",
+        "speed": "speed set",
+        "answer": "answered",
+    }[do]
 
 
 def standing(status: dict[str, Any]) -> Iterator[Text]:
@@ -106,4 +117,6 @@ def standing(status: dict[str, Any]) -> Iterator[Text]:
     tables = f"  tables {status['tables'] - status['going']}/{status['tables']} done" if status["tables"] > 1 else ""
     yield cell(f"simulated {status['time']}{end} (tick {status['tick']}){tables}")
     counts = "  ".join(f"{key} {count:,}" for key, count in status["counts"].items() if count)
+    for question in status["questions"]:
+        yield cell(f"{question['agent']} is asked since {question['time']}: {question['text']}")
     yield cell(f"{counts or 'no decision yet'}  calls {status['calls']:,} ({status['in_flight']} in flight)")

@@ -12,6 +12,7 @@ from rich.text import Text
 from sim.commands.measured import listed, measurement_table
 from sim.commands.terminal import columns, plain, short
 from sim.library import PROJECT, Listed, check_table, standing
+from sim.people import peoples
 from sim.record.project import Project
 from sim.record.reader import Counts, Run
 from sim.runs import Session
@@ -58,17 +59,19 @@ def _run_lines(row: Sequence[str], widths: Sequence[int], style: str) -> Iterato
 
 def ending(session: Session, budget: int | None = None) -> Text:
     """How a session ended, and what to do next."""
-    name = session.path.stem
+    name, again = session.path.stem, "resume"
+    if session.plan is not None and peoples(session.plan.scenario):
+        again = "play --resume"
     match session.status:
         case "finished":
             return plain(f"{name} finished. Look: agora show {name}   Check: agora verify {name}", "green")
         case "failed":
-            return plain(f"{name} failed: {session.cause}\nMend it, then: agora resume {name}", "red")
+            return plain(f"{name} failed: {session.cause}\nMend it, then: agora {again} {name}", "red")
         case "paused":
-            text = f"{name} is paused: {session.cause}\nNothing is lost. Go on: agora resume {name}"
+            text = f"{name} is paused: {session.cause}\nNothing is lost. Go on: agora {again} {name}"
             return plain(text + _elsewhere(session, budget), "yellow")
         case _:
-            return stopped(name)
+            return stopped(name, again)
 
 
 def _elsewhere(session: Session, budget: int | None) -> str:
@@ -81,9 +84,9 @@ def _elsewhere(session: Session, budget: int | None) -> str:
     return f"\nOr on another model: agora fork {session.path.stem} --at TIME --set models.{model}.KEY=VALUE"
 
 
-def stopped(name: str) -> Text:
+def stopped(name: str, again: str = "resume") -> Text:
     """A run was interrupted, and what to do next."""
-    return plain(f"{name} was interrupted. Nothing is lost. Go on: agora resume {name}", "yellow")
+    return plain(f"{name} was interrupted. Nothing is lost. Go on: agora {again} {name}", "yellow")
 
 
 # --- outcome -------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sim.scenarios.binding import Bound, agents_named, world_params
+from sim.scenarios.binding import Bound, agents_named, nobody, world_params
 from sim.scenarios.located import Keys, ScenarioError, nearest, shown
 from sim.scenarios.scenario_schema import JoinAt, LeaveAt, SayAt, Scenario, SetAt
 from sim.types import ALL, AgentId, Audience, Leave, Say, Set
@@ -50,7 +50,7 @@ def _change(scenario: Scenario, bound: Bound, keys: Keys, spec: SayAt | SetAt | 
     if isinstance(spec, SetAt):
         return _setting(scenario, bound, keys, spec)
     if agents_named(scenario, spec.agent) != [spec.agent]:
-        raise _nobody(scenario, (*keys, "agent"), spec.agent)
+        raise nobody(scenario, (*keys, "agent"), spec.agent)
     return Leave(agent=spec.agent)
 
 
@@ -61,14 +61,9 @@ def _audience(scenario: Scenario, keys: Keys, to: str | tuple[str, ...]) -> Audi
     for name in (to,) if isinstance(to, str) else to:
         found = agents_named(scenario, name)
         if not found:
-            raise _nobody(scenario, (*keys, "to"), name)
+            raise nobody(scenario, (*keys, "to"), name)
         agents.update(dict.fromkeys(found))
     return tuple(agents)
-
-
-def _nobody(scenario: Scenario, keys: Keys, name: str) -> ScenarioError:
-    known = [agent for _, entry in scenario.entries for agent in (entry.name, *entry.agents[:100])]
-    return scenario.error(keys, f"no agent has the id {shown(name)}; {nearest(name, known)}")
 
 
 def _setting(scenario: Scenario, bound: Bound, keys: Keys, spec: SetAt) -> Set:

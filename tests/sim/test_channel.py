@@ -40,9 +40,16 @@ class Process:
         code += "; print(go(Path(sys.argv[1]), beside=served).status)"
         self.path = path
         self.process = subprocess.Popen([sys.executable, "-c", code, path], stdout=subprocess.PIPE, text=True)
-        until(lambda: address_file(path).exists() or self.process.poll() is not None)
-        with connect(path) as channel:
-            channel.pause()
+        until(self._paused)
+
+    def _paused(self) -> bool:
+        try:
+            with connect(self.path) as channel:
+                channel.pause()
+        except NotRunning:
+            assert self.process.poll() is None, "it ended before it could be paused"
+            return False
+        return True
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)

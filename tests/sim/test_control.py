@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,11 @@ def going(path: Path, paused: bool = True) -> Iterator[tuple[Control, Future[Ses
         control = ready.result(30)
         try:
             yield control, ended
-        finally:
             control.go()
+        finally:
+            if sys.exc_info()[0]:  # whatever went wrong, the run does not outlive its test
+                with suppress(Refused):
+                    control.stop()
             ended.result(60)
 
 
