@@ -77,7 +77,7 @@ def _moment(session: Session, table: Table) -> int:
     """
     assert session.store is not None
     manifest = session.store.manifest()
-    past = [table.now, session.store.last_tick(table.index)]
+    past = [table.now, session.store.last_tick(table.index), session.store.last_call(table.index)]
     if manifest.fork_tick is not None:
         past.append(manifest.fork_tick - 1)
     elif manifest.parent and manifest.branches:

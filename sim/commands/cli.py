@@ -25,6 +25,8 @@ app = typer.Typer(
     rich_markup_mode=None,  # drawing boxes would double the time that help takes
 )
 
+EXITS = {"finished": 0, "failed": 1, "paused": 3, "interrupted": 130}
+"""Exit codes by how a session ended."""
 SETTABLE = "A world parameter that may change, or models.NAME.key, from then on."
 
 
@@ -164,7 +166,7 @@ def _ended(path: Path, session: Session, budget: int | None) -> None:
         measure(path)
         _print(*outcome(path))
     _print(ending(session, budget))
-    raise typer.Exit({"finished": 0, "failed": 1, "paused": 3, "interrupted": 130}[session.status])
+    raise typer.Exit(EXITS[session.status])
 
 
 @app.command()
@@ -189,6 +191,35 @@ def control(
     from sim.library import find
 
     _print(*controlled(find(runs, name), do, words or [], to or [], table))
+
+
+@app.command()
+def interview(
+    name: RunName,
+    questions: Annotated[list[str], typer.Argument(metavar="QUESTION...", help="One after the other, in quotes.")],
+    agent: Annotated[str, typer.Option(help="Whom to ask: an agent that speaks with a model.")],
+    at: Annotated[str, typer.Option(help="When, like 1h30m, or a tick.")],
+    table: Annotated[int, typer.Option(help="At which table.")] = 0,
+    runs: Folder = RUNS,
+) -> None:
+    """Ask an agent something, at any moment of a run; the run never hears of it.
+
+    A copy of the agent, with its persona and its memory as of then, is asked by its own model. The interview is a run
+    of its own, to be shown and verified like any other; the run that it is about is only read.
+    """
+    from sim.commands.progress import working
+    from sim.commands.show import ending, said
+    from sim.interview import interview as made
+    from sim.library import find
+    from sim.runs import go
+
+    path = made(find(runs, name), runs, agent, at, questions, table)
+    with working(f"asking {agent}"):
+        session = go(path)
+    _print(*said(path))
+    if session.status != "finished":
+        _print(ending(session))
+    raise typer.Exit(EXITS[session.status])
 
 
 @app.command()

@@ -56,6 +56,7 @@ def _code(error: Exception) -> int | None:
         return BAD_INPUT
     from sim.channel import NotRunning
     from sim.conformance.findings import ConformanceError
+    from sim.interview import NotAskable
     from sim.library import NoSuchRun
     from sim.live import Refused
     from sim.log import Divergence
@@ -64,9 +65,8 @@ def _code(error: Exception) -> int | None:
     from sim.scenarios.resolve import ResolveError
     from sim.types import EngineFailure
 
-    if isinstance(
-        error, NoSuchRun | ResolveError | SchemaMismatch | RunLocked | ConformanceError | NotRunning | Refused
-    ):
+    of_the_user = NoSuchRun | ResolveError | SchemaMismatch | RunLocked | ConformanceError
+    if isinstance(error, of_the_user | NotRunning | Refused | NotAskable):
         return BAD_INPUT
     return FAILED if isinstance(error, Divergence | RecordFailure | EngineFailure) else None
 

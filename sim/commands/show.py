@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from sim.commands.measured import listed, measurement_table
-from sim.commands.terminal import columns, plain, short
+from sim.commands.terminal import Framed, columns, plain, short
+from sim.interview import answers
 from sim.library import PROJECT, Listed, check_table, standing
 from sim.people import peoples
 from sim.record.project import Project
@@ -41,7 +42,7 @@ def run_list(runs: Sequence[Listed]) -> Iterator[Text]:
     for one, row in zip(runs, rows, strict=True):
         yield from _run_lines(row, widths, COLOURS.get(one.status, ""))
         if one.parent:
-            yield plain(f"{' ' * widths[0]} forked from {one.parent}", "dim")
+            yield plain(f"{' ' * widths[0]} {'forked from' if one.forked else 'asks an agent of'} {one.parent}", "dim")
 
 
 def _run_lines(row: Sequence[str], widths: Sequence[int], style: str) -> Iterator[Text]:
@@ -87,6 +88,18 @@ def _elsewhere(session: Session, budget: int | None) -> str:
 def stopped(name: str, again: str = "resume") -> Text:
     """A run was interrupted, and what to do next."""
     return plain(f"{name} was interrupted. Nothing is lost. Go on: agora {again} {name}", "yellow")
+
+
+# --- interviews ----------------------------------------------------------------------------------------
+
+
+def said(path: Path) -> Iterator[Any]:
+    """The questions and answers of an interview."""
+    with Run(path) as run:
+        agent = run.cast()[0].seat.agent
+    for one in answers(path):
+        yield Framed(one.question, f"asked of {agent}", "")
+        yield Framed(one.text, agent, "" if one.how == "chosen" else f"{one.how}: {one.reason}")
 
 
 # --- outcome -------------------------------------------------------------------------------------------

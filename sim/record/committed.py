@@ -169,9 +169,13 @@ class Committed:
         return self._last(tbl)[0]
 
     def last_tick(self, tbl: int) -> int:
-        """The last tick of a table that the committed log or a committed call is about; -1 for none."""
-        called = self._rows(_LAST_CALLED, (tbl,))[0][0]
-        return max(self._last(tbl)[1], -1 if called is None else called)
+        """Tick of the last committed row of a table's log; -1 for none."""
+        return self._last(tbl)[1]
+
+    def last_call(self, tbl: int) -> int:
+        """The last tick of a table in which a turn was seen that a committed call is about; -1 for none."""
+        tick = self._rows(_LAST_CALLED, (tbl,))[0][0]
+        return -1 if tick is None else int(tick)
 
     def _last(self, tbl: int) -> tuple[int, int]:
         """Seq and tick of the last committed row of a table's log."""
