@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +17,7 @@ from sim.control import Control
 from sim.fork import branch, fork
 from sim.live import Refused
 from sim.record.reader import Run
+from sim.record.store import Store
 from sim.runs import Session, create, go
 from sim.scenarios.plan import Branch
 from sim.scenarios.scenario import loads
@@ -25,6 +26,7 @@ from sim.scenarios.yaml_text import write_yaml
 from sim.verify import verify
 from tests.laws.societies import society
 from tests.laws.test_law4_kills import log_of
+from tests.sim.processes import until
 
 
 @contextmanager
@@ -52,14 +54,6 @@ def going(path: Path, paused: bool = True) -> Iterator[tuple[Control, Future[Ses
                 with suppress(Refused):
                     control.stop()
             ended.result(60)
-
-
-def until(true: Callable[[], Any]) -> None:
-    """Wait for something that is sure to come."""
-    end = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < end, "it does not come"
-        time.sleep(0.002)
 
 
 def at(control: Control, tick: int) -> None:
@@ -318,3 +312,48 @@ def test_what_waits_when_the_run_ends_is_refused(tmp_path: Path) -> None:
             with pytest.raises(Refused, match="the run has ended"):
                 asked.result(30)
     assert threading.active_count() < 50
+
+
+def test_from_every_prefix_after_it_the_run_goes_on_to_the_same_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a crash leaves is a prefix of what was put; once an intervention is committed, it is in all of them."""
+    path = create(society("matrix"), tmp_path, "whole")
+    put, update, rows, since = Store.put, Store.update, [], []
+
+    def noting(store: Store, table: str, row: Any) -> None:
+        rows.append((table, row))
+        put(store, table, row)
+
+    def committing(store: Store, **fields: Any) -> None:
+        update(store, **fields)
+        since.extend([len(rows)] * ("scenario" in fields))
+
+    with monkeypatch.context() as patched, going(path) as (control, ended):
+        at(control, 20)
+        patched.setattr(Store, "put", noting)
+        rows += _committed(control)
+        patched.setattr(Store, "update", committing)
+        control.intervene({"do": "say", "text": "A fire!", "to": "quick"})
+        control.go()
+        assert ended.result(30).status == "finished"
+    with Run(path) as run:
+        scenario = run.manifest().scenario
+    for place in sorted({since[0], since[0] + 1, (since[0] + len(rows)) // 2, len(rows) - 1}):
+        cut = create(society("matrix"), tmp_path, "cut")
+        with Store.open(cut) as store:
+            for table, row in rows[:place]:
+                store.put(table, row)
+            store.update(scenario=scenario)
+        assert not verify(cut).whole
+        assert go(cut).status == "finished"
+        assert log_of(cut) == log_of(path)
+
+
+def _committed(control: Control) -> list[tuple[str, Any]]:
+    """All rows so far, calls and texts first."""
+    store = control._session.store
+    assert store is not None
+    control._order(store.flush)
+    calls = [(name, row) for name in ("texts", "calls") for page in store.pages(name) for row in page]
+    return [*calls, *store.log(0)]

@@ -25,9 +25,9 @@ from sim.scenarios.yaml_text import write_yaml
 from sim.verify import verify
 from tests.laws.societies import WORLDS, society
 from tests.laws.test_law4_kills import log_of
-from tests.sim.test_channel import Process
+from tests.sim.processes import Process, until
 from tests.sim.test_channel import process as process
-from tests.sim.test_control import going, until
+from tests.sim.test_control import going
 
 
 def with_person(world: str, seat: str = "slow-1", *more: str, **changes: Any) -> Scenario:
@@ -229,7 +229,6 @@ def test_answers_survive_a_kill(process: Callable[[Path], Process], tmp_path: Pa
     for survivors in (2, 4):
         running = process(path)
         with connect(path) as channel:
-            until(lambda: channel.status()["phase"] == "running")
             channel.go()
             answered(channel, lambda: channel.status()["questions"], 2)
             running.kill()

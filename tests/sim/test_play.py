@@ -13,6 +13,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from sim.answers import illegal, parse
+from sim.channel import connect
 from sim.commands import playing
 from sim.commands.answering import asked
 from sim.library import files
@@ -20,9 +21,8 @@ from sim.people import json_schema
 from sim.record.reader import Run
 from sim.types import Choice, Form, Format, Text
 from tests.commands import Agora
-from tests.sim.test_channel import connect
+from tests.sim.processes import until
 from tests.sim.test_cli import AGORA, SCRIPTED, written
-from tests.sim.test_control import until
 
 
 class Offer(BaseModel):
