@@ -81,6 +81,14 @@ MORE: dict[str, dict[str, Any]] = {
             {"name": "quick", "count": 1, "think": 0},
         ],
     },
+    "verification": {
+        "clock": {"until": "1h"},
+        "world": {"use": "worlds.verification.verification:Verification", "episodes": 2, "rounds": 1},
+        "cast": [
+            {"name": "slow", "count": 3, "think": "lognormal(20s, 0.7)"},
+            {"name": "quick", "count": 1, "think": 0},
+        ],
+    },
 }  # fmt: skip
 """Worlds that join in laws 1 and 5 only; the kernel is the same, and fifty kills take their time."""
 
