@@ -248,7 +248,7 @@ def test_a_session_goes_on_as_its_firms_do_in_the_world() -> None:
 
 
 def test_a_learner_in_the_world_keeps_to_the_rule() -> None:
-    """Its table after two periods, by hand; after many of a market with one good level it has found that level."""
+    """At first it tries everything; against a rival who never moves it ends at the best reply."""
     levels = [1.0, 1.5, 2.0]
     record = market(partial(QLearner, beta=0.02), partial(Constant, at=1.5), levels=levels, periods=400, window=50)
     found = chosen(record)

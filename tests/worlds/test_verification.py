@@ -198,7 +198,7 @@ def test_value_learners_come_to_accept() -> None:
 
 
 def test_value_learners_of_the_world_do_the_same_and_without_memory_all_episodes_are_alike() -> None:
-    n = 40
+    n = 25
     settings = {"rounds": 1, "families": ["code"], "reflection": False, "pause": 0}
     found = pairs(*[ValueLearner] * 2 * n, **settings).measured(Verification.metrics)
     for per, rate in (("any episode", 0.556), ("last 3", 0.145)):

@@ -71,7 +71,7 @@ class Oligopoly:
         self._history: list[Period] = []
         self._period, self._opens = 0, 0
         self._closes: int | None = None
-        self._given_now: dict[AgentId, float] = {}
+        self._chosen: dict[AgentId, float] = {}
         self._missed: list[AgentId] = []
         self._facts = 0
         happened = Happened()
@@ -136,7 +136,7 @@ class Oligopoly:
 
     def observe(self, now: int, agent: AgentId) -> Turn | None:
         """The question of the period in progress; None where the firm has answered it."""
-        if agent not in self._firms or now < self._opens or agent in self._given_now:
+        if agent not in self._firms or now < self._opens or agent in self._chosen:
             return None
         public = self._params.monitoring == "public"
         notices = self._unread[agent][:NOTICES]
@@ -212,7 +212,7 @@ class Oligopoly:
             happened.results.append(Result(status="stale", reason=refusal) if refusal else APPLIED)
             if not refusal:
                 self._take(action, happened)
-        if self._firms and (len(self._given_now) == len(self._firms) or now == self._closes):
+        if self._firms and (len(self._chosen) == len(self._firms) or now == self._closes):
             self._close(now, happened)
         return happened.outcome()
 
@@ -222,7 +222,7 @@ class Oligopoly:
             return "not in the market"
         if action.seen < self._opens:
             return "that period is over"
-        if action.agent in self._given_now:
+        if action.agent in self._chosen:
             return "already chosen"
         return illegal(self._format(action.agent), action.answer) or ""
 
@@ -236,7 +236,7 @@ class Oligopoly:
             self._missed.append(agent)
         if isinstance(chosen, str):
             chosen = self._levels[agent][self._labels[agent].index(chosen)]
-        self._given_now[agent] = float(chosen)
+        self._chosen[agent] = float(chosen)
         if self._params.notebook and own:
             written_now = {"period": self._period, **{name: given[name] for name in ("observations", *NOTES)}}
             fact = self._fact(happened, "notes", (agent,), written_now, agent)
@@ -244,8 +244,8 @@ class Oligopoly:
 
     def _close(self, now: int, happened: Happened) -> None:
         """Sell what was chosen, and go on."""
-        late = [agent for agent in self._firms if agent not in self._given_now]
-        chosen = {agent: self._given_now.get(agent, self._usual[agent]) for agent in self._firms}
+        late = [agent for agent in self._firms if agent not in self._chosen]
+        chosen = {agent: self._chosen.get(agent, self._usual[agent]) for agent in self._firms}
         chosen |= self._forced_on(chosen, happened)
         sales = by_firm(self._firms, self._market.sell(list(chosen.values())))
         self._keep(chosen, sales, [agent for agent in self._firms if agent in (*self._missed, *late)], happened)
@@ -278,7 +278,7 @@ class Oligopoly:
     def _next_period(self, opens: int, happened: Happened, late: Iterable[AgentId] = ()) -> None:
         """Ask everybody; whoever still thinks about the last period is called off."""
         self._period, self._opens = self._period + 1, opens
-        self._given_now, self._missed = {}, []
+        self._chosen, self._missed = {}, []
         self._closes = None if self._params.deadline is None else opens + self._params.deadline
         happened.wakes += [Wake(agent=agent, tick=opens, interrupt=agent in late) for agent in self._firms]
         if self._closes is not None:
@@ -352,11 +352,11 @@ class Oligopoly:
         if agent not in self._firms:
             return
         self._firms = [other for other in self._firms if other != agent]
-        self._given_now.pop(agent, None)
+        self._chosen.pop(agent, None)
         self._fact(happened, "exit", ALL, {"period": self._period, "firm": agent})
         if self._firms:
             self._open_market(happened)
-            if len(self._given_now) == len(self._firms):
+            if len(self._chosen) == len(self._firms):
                 self._close(now, happened)
 
     def state(self) -> JSON:
@@ -371,7 +371,7 @@ class Oligopoly:
             "period": self._period,
             "opens": self._opens,
             "closes": self._closes,
-            "given": dict(self._given_now),
+            "given": dict(self._chosen),
             "missed": list(self._missed),
             "usual": dict(self._usual),
             "forced": dict(self._forced),

@@ -91,19 +91,26 @@ def first_values(profits: Sequence[float], firm: int, levels: Levels, delta: flo
     return tuple(fmean(each) / (1 - delta) for each in by_action)
 
 
+def _blank_tables(
+    demand: Demand, levels: Levels, delta: float
+) -> list[tuple[list[list[float]], list[int], list[float], tuple[float, ...]]]:
+    """By firm: its table, the best action and its value by state, its profits."""
+    tables = []
+    for firm, profits in enumerate(payoffs(demand, levels)):
+        first = first_values(profits, firm, levels, delta)
+        top, count = max(first), len(profits)
+        tables.append(([list(first) for _ in profits], [first.index(top)] * count, [top] * count, profits))
+    return tables
+
+
 @lru_cache(maxsize=16)
 def session(demand: Demand, levels: Levels, learning: Learning, seed: int) -> Session:
     """Learning from nothing until nothing changes any more; the same seed gives the same session."""
     luck = Streams(seed).generator("session")
     draw, sizes = luck.random, [len(mine) for mine in levels]
     alpha, delta, decay = learning.alpha, learning.delta, exp(-learning.beta)
-    tables = []
-    for firm, profits in enumerate(payoffs(demand, levels)):
-        first = first_values(profits, firm, levels, delta)
-        top = max(first)
-        every = range(len(profits))
-        tables.append(([list(first) for _ in every], [first.index(top)] * len(profits), [top] * len(profits), profits))
-    state = int(draw() * len(tables[0][3]))
+    tables = _blank_tables(demand, levels, delta)
+    state = int(draw() * states(levels))
     explore, calm, period = 1.0, 0, 0
     while calm < learning.patience and period < learning.most:
         explore *= decay
@@ -120,10 +127,8 @@ def session(demand: Demand, levels: Levels, learning: Learning, seed: int) -> Se
             if action != greedy[state]:
                 if new > value[state]:
                     value[state], greedy[state], calm = new, action, 0
-            elif new >= old:
-                value[state] = new
             else:
-                value[state] = top = max(row)
+                value[state] = top = new if new >= old else max(row)
                 if top != new:
                     greedy[state], calm = row.index(top), 0
         state, period = joint, period + 1

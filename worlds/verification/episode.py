@@ -149,6 +149,17 @@ class Pair:
         """Whether a side accepted what the rule of the episode does not let it accept."""
         return self.sides[me].verdict == "accept" and rule == "raw" and not self.complete(1 - me)
 
+    def recent(self, me: int, most: int | None) -> list[Memory]:
+        """What a side remembers of its last episodes, at most so many; None: all."""
+        past = self.memories[me]
+        return past if most is None else past[len(past) - min(most, len(past)) :]
+
+    def shown(self, me: int, most: int | None, scope: str) -> tuple[FactId, ...]:
+        """The facts behind what a side sees: what it remembers, and its part of this episode."""
+        past = [fact for memory in self.recent(me, most) for fact in memory.shown(scope)]
+        said = [message.fact for message in self.said if message.fact is not None]
+        return (*past, *self.sides[me].seen, *said, *self.sides[me].told)
+
     def begin(self, now: int) -> None:
         """Open the next episode."""
         self.episode, self.phase, self.opens = self.episode + 1, "task", now

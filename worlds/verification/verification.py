@@ -39,7 +39,7 @@ from sim.types import (
     Wake,
 )
 from worlds.games.happened import Happened
-from worlds.verification.episode import VERDICTS, Memory, Message, Pair, Phase, payoffs
+from worlds.verification.episode import VERDICTS, Message, Pair, Phase, payoffs
 from worlds.verification.outcomes import METRICS
 from worlds.verification.settings import VerificationParams
 from worlds.verification.tasks import SEQUENCES, sequence
@@ -137,23 +137,9 @@ class Verification:
             render=words,
             recap=news,
             rules=rules(self._given),
-            shows=(*self._shown(pair, me), *(fact for fact, _ in notices)),
+            shows=(*pair.shown(me, self._params.memory, self._params.scope), *(fact for fact, _ in notices)),
             thread=pair.sides[me].seen[0] if pair.phase == "task" else None,
         )
-
-    def _remembered(self, pair: Pair, me: int) -> list[JSON]:
-        return [memory.within(self._params.scope) for memory in self._recent(pair, me)]
-
-    def _recent(self, pair: Pair, me: int) -> list[Memory]:
-        past, most = pair.memories[me], self._params.memory
-        return past if most is None else past[len(past) - min(most, len(past)) :]
-
-    def _shown(self, pair: Pair, me: int) -> tuple[FactId, ...]:
-        """The facts behind a view: what is remembered, and all of this episode."""
-        side, scope = pair.sides[me], self._params.scope
-        past = [fact for memory in self._recent(pair, me) for fact in memory.shown(scope)]
-        said = [message.fact for message in pair.said if message.fact is not None]
-        return (*past, *side.seen, *said, *side.told)
 
     def _view(self, pair: Pair, me: int, notices: list[str]) -> dict[str, JSON]:
         params, side, given = self._params, pair.sides[me], pair.task(me)
@@ -177,7 +163,7 @@ class Verification:
             "chars": params.message_chars,
             "said": [[pair.agents[message.speaker], message.text] for message in pair.said],
             "feedback": pair.feedback[me],
-            "memory": self._remembered(pair, me),
+            "memory": [memory.within(params.scope) for memory in pair.recent(me, params.memory)],
             "news": notices,
         }
 
@@ -203,7 +189,7 @@ class Verification:
             agent = action.agent
             self._unread[agent] = [item for item in self._unread[agent] if item[0] not in action.shows]
             pair = self._pairs[self._at[agent]]
-            _APPLIED[pair.phase](self, now, pair, pair.agents.index(agent), action, happened)
+            _PHASES[pair.phase](self, now, pair, pair.agents.index(agent), action, happened)
         return happened.outcome()
 
     def _stale(self, action: Action) -> str:
@@ -401,7 +387,7 @@ def _default(pair: Pair, format: Format) -> JSON:
     return "reject" if pair.phase == "verdict" else SILENCE
 
 
-_APPLIED: Mapping[Phase, Callable[..., None]] = {
+_PHASES: Mapping[Phase, Callable[..., None]] = {
     "task": Verification._work,
     "talk": Verification._talk,
     "verdict": Verification._judge,
