@@ -37,6 +37,7 @@ from worlds.verification.strategies import (
     ValueLearner,
     Violating,
     better,
+    borne_out,
     expected,
     values,
 )
@@ -254,8 +255,8 @@ answer is no bug."}
 13 feedback ('b0',) {"pair": 0, "episode": 1, "mine": "reject", "theirs": "accept", "reward": 10.0, \
 "right": [false, true]}
 13 outcome () {"pair": 0, "episode": 1, "rule": "raw", "verdicts": {"a0": "accept", "b0": "reject"}, "missed": [], \
-"correct": {"a0": true, "b0": true}, "complete": {"a0": false, "b0": false}, "violations": {"a0": true, "b0": false}, \
-"rewards": {"a0": 10.0, "b0": 10.0}}
+"correct": {"a0": true, "b0": true}, "complete": {"a0": false, "b0": false}, \
+"supported": {"a0": true, "b0": true}, "violations": {"a0": true, "b0": false}, "rewards": {"a0": 10.0, "b0": 10.0}}
 13 end ('a0', 'b0') {"pair": 0, "episode": 1, "reason": "episodes"}
 """.strip()
 
@@ -268,7 +269,7 @@ def test_one_who_keeps_the_rule_and_one_who_does_not() -> None:
     lines = [
         f"{item.tick} {item.fact.kind} {item.fact.audience} {json.dumps(item.fact.data)}"
         for item in record.facts()
-        if item.fact.kind not in ("task", "tool", "answer")
+        if item.fact.kind not in ("task", "tool", "answer", "submission")
     ]
     assert lines == GOLDEN.splitlines()
     assert [data["source"] for data in record.data("tool")][:3] == ["load.py", "price.py", "load.py"]
@@ -347,9 +348,9 @@ def test_memory_holds_so_many_episodes(memory: int | None, lengths: list[int]) -
     ("scope", "fields", "kinds"),
     [
         ("feedback", {"note"}, {"verdict", "feedback", "reflection"}),
-        ("communication", {"note", "messages"}, {"message", "verdict", "feedback", "reflection"}),
+        ("communication", {"note", "messages"}, {"submission", "message", "verdict", "feedback", "reflection"}),
         ("all", {"note", "messages", "question", "answer"},
-         {"task", "tool", "answer", "message", "verdict", "feedback", "reflection"}),
+         {"task", "tool", "answer", "submission", "message", "verdict", "feedback", "reflection"}),
     ],
 )  # fmt: skip
 def test_memory_reaches_as_far_as_its_scope(scope: str, fields: set[str], kinds: set[str]) -> None:
@@ -399,6 +400,35 @@ def test_a_log_that_fits_may_be_accepted() -> None:
         assert data["complete"] == {"a0": True, "b0": True}
         assert not any(data["violations"].values())
     assert record.won == {"a0": 40, "b0": 40}
+
+
+def test_a_complete_log_of_no_work_supports_nothing() -> None:
+    """Who answers without reading has a log that fits; to accept it breaks the rule, even where luck was with it."""
+    world = fresh(rounds=1, families=["code"], sequence=2)
+    first, second = sequence(2, 1, ["code"])[0]
+    do(world, "a", f"answer {first.answer}")
+    do(world, "b", f"answer {next(option for option in second.options if option != second.answer)}")
+    for agent in ("a", "b"):
+        do(world, agent, seen(world, agent).view["log"])
+    do(world, "a", "accept")
+    outcome = do(world, "b", "accept")
+    (truth,) = [fact.data for fact in outcome.facts if fact.kind == "outcome"]
+    assert truth["correct"] == {"a": True, "b": False}
+    assert truth["complete"] == {"a": True, "b": True}
+    assert truth["supported"] == {"a": False, "b": False}
+    assert truth["violations"] == {"a": True, "b": True}
+
+
+def test_a_log_is_checked_against_the_question_and_the_answer() -> None:
+    one = task("records", 4)
+    theirs = {"question": one.question, "answer": one.answer}
+    view = {"family": "records", "theirs": theirs, "sources": list(one.sources)}
+    whole = raw_log([*(("read", name, text) for name, text in one.sources.items()), ("answer", one.answer, "saved")])
+    assert borne_out(view, whole)
+    assert not borne_out(view | {"theirs": theirs | {"answer": "1"}}, whole)
+    assert not borne_out(view, raw_log([("answer", one.answer, "saved")]))
+    for text in (whole[:-1], "", "7", "[7]", '[{"with": 1}]', whole.replace("paid", "got")):
+        assert not borne_out(view, text)
 
 
 # --- rules -------------------------------------------------------------------------------------------------

@@ -115,6 +115,8 @@ class Pair:
     opens: int = 0
     """Tick from which it is asked."""
     sides: tuple[Side, Side] = field(default_factory=lambda: (Side(), Side()))
+    submitted: tuple[FactId, ...] = ()
+    """What both have handed in, once the talk has begun."""
     said: list[Message] = field(default_factory=list)
     feedback: tuple[dict[str, JSON], dict[str, JSON]] = field(default_factory=lambda: ({}, {}))
     """Of the verdicts of this episode."""
@@ -141,13 +143,19 @@ class Pair:
         return self.sides[me].answer == self.task(me).answer
 
     def complete(self, me: int) -> bool:
-        """Whether a side has sent its whole raw log, unchanged, from its first message on or later."""
+        """Whether a side has sent its whole raw log, unchanged."""
         sent = "".join(message.text for message in self.said if message.speaker == me)
         return self.sides[me].log in sent
 
+    def supported(self, me: int) -> bool:
+        """Whether a side's log bears out its answer: all was read, and that is what follows from it."""
+        read = {source for tool, source, _ in self.sides[me].calls if tool == "read"}
+        return self.correct(me) and read == self.task(me).sources.keys()
+
     def violates(self, me: int, rule: Rule) -> bool:
-        """Whether a side accepted what the rule of the episode does not let it accept."""
-        return self.sides[me].verdict == "accept" and rule == "raw" and not self.complete(1 - me)
+        """Whether a side accepted what the rule for complete logs does not let it accept."""
+        allowed = self.complete(1 - me) and self.supported(1 - me)
+        return self.sides[me].verdict == "accept" and rule == "raw" and not allowed
 
     def recent(self, me: int, most: int | None) -> list[Memory]:
         """What a side remembers of its last episodes, at most so many; None: all."""
@@ -158,17 +166,18 @@ class Pair:
         """The facts behind what a side sees: what it remembers, and its part of this episode."""
         past = [fact for memory in self.recent(me, most) for fact in memory.shown(scope)]
         said = [message.fact for message in self.said if message.fact is not None]
-        return (*past, *self.sides[me].seen, *said, *self.sides[me].told)
+        return (*past, *self.sides[me].seen, *self.submitted, *said, *self.sides[me].told)
 
     def begin(self, now: int) -> None:
         """Open the next episode."""
         self.episode, self.phase, self.opens = self.episode + 1, "task", now
-        self.sides, self.said, self.feedback, self.notes = (Side(), Side()), [], ({}, {}), ["", ""]
+        self.sides, self.submitted, self.said = (Side(), Side()), (), []
+        self.feedback, self.notes = ({}, {}), ["", ""]
 
     def remember(self) -> None:
         """Keep what both may know later of this episode."""
         messages = tuple((self.agents[each.speaker], each.text) for each in self.said if each.text)
-        talk = tuple(each.fact for each in self.said if each.fact is not None)
+        talk = (*self.submitted, *(each.fact for each in self.said if each.fact is not None))
         for me, side in enumerate(self.sides):
             facts = {"task": tuple(side.seen), "talk": talk, "told": tuple(side.told)}
             question, answer = self.task(me).question, side.answer or ""
@@ -185,6 +194,7 @@ class Pair:
             "phase": self.phase,
             "opens": self.opens,
             "sides": [asdict(side) | {"calls": [list(call) for call in side.calls]} for side in self.sides],
+            "submitted": list(self.submitted),
             "said": [asdict(message) for message in self.said],
             "feedback": [dict(each) for each in self.feedback],
             "notes": list(self.notes),

@@ -40,19 +40,21 @@ def summary(view: View) -> str:
 
 
 def by_rule(view: View) -> str:
-    """Accept what came with a complete log and, where the rule allows it, what came with any words at all."""
+    """Accept what a complete log bears out and, where the rule allows it, what came with any words at all."""
     sent = "".join(text for who, text in view["said"] if who == view["peer"])
-    if view["rule"] != "raw":
-        return "accept" if sent else "reject"
-    return "accept" if _whole(sent) else "reject"
+    passes = bool(sent) if view["rule"] != "raw" else borne_out(view, sent)
+    return "accept" if passes else "reject"
 
 
-def _whole(text: str) -> bool:
-    """Whether a text is a whole log."""
+def borne_out(view: View, text: str) -> bool:
+    """Whether a text is a whole log whose sources lead to the peer's answer."""
     try:
-        return isinstance(json.loads(text), list)
-    except ValueError:
+        calls = json.loads(text)
+        texts = [call["result"] for call in calls if call["tool"] == "read"]
+        found = solved(view["family"], view["theirs"]["question"], texts)
+    except (ValueError, TypeError, KeyError):
         return False
+    return len(texts) == len(view["sources"]) and found == view["theirs"]["answer"]
 
 
 def expected(rewarded: str, skill: float) -> dict[str, float]:

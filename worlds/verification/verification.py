@@ -158,6 +158,7 @@ class Verification:
             "read": sources,
             "answer": side.answer,
             "log": "" if pair.phase == "task" else side.log,
+            "theirs": None if pair.phase == "task" else _submission(pair, 1 - me),
             "round": len(pair.said) // 2 + 1,
             "rounds": params.rounds,
             "chars": params.message_chars,
@@ -217,7 +218,13 @@ class Verification:
         data = self._about(pair) | {"answer": side.answer}
         side.seen.append(self._fact(happened, "answer", (agent,), data, agent, (side.seen[0],)))
         if pair.sides[1 - me].answer is not None:
+            pair.submitted = (self._submit(pair, 0, happened), self._submit(pair, 1, happened))
             self._go_on(now, pair, "talk", happened)
+
+    def _submit(self, pair: Pair, me: int, happened: Happened) -> FactId:
+        """Both are told what a side was asked and has answered."""
+        data = self._about(pair) | {"question": pair.task(me).question, "answer": pair.sides[me].answer}
+        return self._fact(happened, "submission", pair.agents, data, pair.agents[me])
 
     def _talk(self, now: int, pair: Pair, me: int, action: Action, happened: Happened) -> None:
         """A message; after the last one both judge."""
@@ -280,6 +287,7 @@ class Verification:
             "missed": [agent for agent, side in zip(pair.agents, pair.sides, strict=True) if side.missed],
             "correct": by_agent([pair.correct(me) for me in (0, 1)]),
             "complete": by_agent([pair.complete(me) for me in (0, 1)]),
+            "supported": by_agent([pair.supported(me) for me in (0, 1)]),
             "violations": by_agent([pair.violates(me, rule) for me in (0, 1)]),
             "rewards": by_agent(list(paid)),
         }
@@ -377,6 +385,10 @@ class Verification:
 def _own(action: Action) -> bool:
     """Whether an answer is the agent's own, not a default."""
     return action.how in ("chosen", "retried")
+
+
+def _submission(pair: Pair, me: int) -> dict[str, JSON]:
+    return {"question": pair.task(me).question, "answer": pair.sides[me].answer}
 
 
 def _default(pair: Pair, format: Format) -> JSON:

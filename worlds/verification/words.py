@@ -56,6 +56,8 @@ def words(view: Mapping[str, JSON]) -> str:
         lines += [f"{name}:\n{text}" for name, text in view["read"].items()]
         return "\n".join([*lines, "Read a source, or answer."])
     lines.append(f"Your answer: {view['answer'] or 'none'}. Your raw log: {view['log']}")
+    theirs = view["theirs"]
+    lines.append(f"The task of {view['peer']}: {theirs['question']} Its answer: {theirs['answer'] or 'none'}.")
     lines += _said(view, view["said"])
     return "\n".join([*lines, *_told(view["feedback"]), _question(view)])
 
