@@ -107,8 +107,7 @@ def test_two_periods_of_cournot_by_hand() -> None:
         data = item.fact.data
         told = json.dumps(data)
         if item.fact.kind == "benchmark":
-            points = [[round(quantity, 9) for quantity in data[at]["chosen"]] for at in ("nash", "optimum")]
-            told = "nash {} optimum {}".format(*points)
+            told = f"nash {data['nash']['chosen']} optimum {data['optimum']['chosen']}"
         lines.append(f"{item.tick} {item.fact.kind} {item.fact.actor or '-'} {item.fact.audience} {told}")
     assert lines == GOLDEN.splitlines()
     assert record.won == {"a": 27, "b": 8.875}
@@ -270,8 +269,8 @@ def test_wrong_seats_are_told() -> None:
         Oligopoly(OligopolyParams()).reset([], Streams(1))
     with pytest.raises(ValueError, match="b: the private value cost is a number"):
         fresh("a", Seat(agent="b", private={"cost": "high"}))
-    with pytest.raises(ValueError, match="too close"):
-        fresh("a", levels=5)  # a monopolist's benchmarks are one and the same
+    with pytest.raises(ValueError, match="give a list of levels"):
+        fresh("a", levels=5)  # a monopolist
     with pytest.raises(ValueError, match="no firm here is called 'zoe'"):
         fresh(forced={"zoe": 1.0})
 
@@ -280,6 +279,8 @@ def test_labels_keep_levels_apart() -> None:
     assert labels((1.0, 1.5)) == ("1.00", "1.50")
     assert labels((1.0001, 1.0002)) == ("1.0001", "1.0002")
     assert nearest((1.0, 2.0), 1.5) == 0
+    with pytest.raises(ValueError, match="too close"):
+        labels((1.0, 1.0 + 1e-20))
 
 
 # --- interventions ----------------------------------------------------------------------------------------------

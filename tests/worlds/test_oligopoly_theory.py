@@ -60,6 +60,7 @@ def gain(record: Played) -> float:
 def test_the_baseline_of_calvano() -> None:
     """Published values 1.472927, 1.924981, 0.222927, 0.337490."""
     assert CALVANO.nash() == pytest.approx((1.472927,) * 2, abs=1e-6)
+    assert len(set(CALVANO.nash())) == 1
     assert CALVANO.optimum() == pytest.approx((1.924981,) * 2, abs=1e-6)
     assert CALVANO.sell(CALVANO.nash()).profits == pytest.approx((0.222927,) * 2, abs=1e-6)
     assert CALVANO.sell(CALVANO.optimum()).profits == pytest.approx((0.337490,) * 2, abs=1e-6)

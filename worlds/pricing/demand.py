@@ -17,6 +17,8 @@ Choices: TypeAlias = Sequence[float]
 
 _CLOSE = 1e-14
 _SWEEPS = 10_000
+_DECIMALS = 12
+"""Of an equilibrium, so that firms who are alike choose the same to the last bit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def _settled(reply: Callable[[int, Choices], float], start: Choices) -> tuple[fl
         for firm in range(len(chosen)):
             chosen[firm] = reply(firm, chosen)
         if max(abs(new - old) for new, old in zip(chosen, before, strict=True)) <= _CLOSE * (1 + max(map(abs, chosen))):
-            return tuple(chosen)
+            return tuple(round(each, _DECIMALS) for each in chosen)
     raise ValueError("best replies come to no rest: this market has no equilibrium that they find")
 
 

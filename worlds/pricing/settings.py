@@ -99,8 +99,15 @@ def _number(seat: Seat, name: str, otherwise: float, least: float) -> float:
 
 
 def grid(low: float, high: float, levels: int, margin: float) -> tuple[float, ...]:
-    """Evenly spaced levels from `margin` below two benchmarks to `margin` above, none below 0 (Calvano et al. 2020)."""
+    """Evenly spaced levels from `margin` below two benchmarks to `margin` above, none below 0 (Calvano et al. 2020).
+
+    Raises ValueError where the benchmarks are one and the same.
+    """
     low, high = sorted((low, high))
+    if high - low < 1e-9 * max(1.0, high):
+        raise ValueError(
+            f"levels: both benchmarks are {low:g}, so there is nothing between them; give a list of levels"
+        )
     reach = margin * (high - low)
     first, last = max(0.0, low - reach), high + reach
     return tuple(first + (last - first) * n / (levels - 1) for n in range(levels))
