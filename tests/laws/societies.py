@@ -69,10 +69,33 @@ WORLDS: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 
+MORE: dict[str, dict[str, Any]] = {
+    "oligopoly": {
+        "clock": {"until": "1h"},
+        "world": {
+            "use": "worlds.pricing.oligopoly:Oligopoly", "scale": 100, "notebook": True, "note_chars": 80, "periods": 6,
+            "deadline": "40s",
+        },
+        "cast": [
+            {"name": "slow", "count": 2, "think": "lognormal(20s, 0.7)"},
+            {"name": "quick", "count": 1, "think": 0},
+        ],
+    },
+    "verification": {
+        "clock": {"until": "1h"},
+        "world": {"use": "worlds.verification.verification:Verification", "episodes": 2, "rounds": 1},
+        "cast": [
+            {"name": "slow", "count": 3, "think": "lognormal(20s, 0.7)"},
+            {"name": "quick", "count": 1, "think": 0},
+        ],
+    },
+}  # fmt: skip
+"""Worlds that join in laws 1 and 5 only; the kernel is the same, and fifty kills take their time."""
+
 
 def society(world: str, seed: int = 7, **engine: Any) -> Scenario:
     """A scenario of the world, with these settings of the synthetic engine."""
-    spec = WORLDS[world]
+    spec = (WORLDS | MORE)[world]
     model = {"engine": "synthetic", "faults": 0.05, "garbage": 0.2, "context": 2048, **engine}
     data = {
         "name": world.replace(" ", "-"),

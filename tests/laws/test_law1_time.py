@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sim.kernel import Decision, Table
-from tests.laws.societies import WORLDS, Played, played, society
+from tests.laws.societies import MORE, WORLDS, Played, played, society
 
 LATENCIES = ["0s", "uniform(0ms, 2ms)", "lognormal(1ms, 1.0)", "exponential(1ms)", "1ms"]
 RUNS = 20
@@ -38,7 +38,7 @@ class ArrivalTable(Table):
                 decision.slot = soon
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", [*WORLDS, *MORE])
 def test_twenty_latencies_one_log(world: str) -> None:
     runs = [redrawn(world, run) for run in range(RUNS)]
     assert len({run.hash for run in runs}) == 1

@@ -13,10 +13,10 @@ from sim.record.reader import Run
 from sim.record.store import Store
 from sim.runs import create, go
 from sim.verify import verify
-from tests.laws.societies import WORLDS, society
+from tests.laws.societies import MORE, WORLDS, society
 from tests.laws.test_law4_kills import log_of
 
-AT = {"bargaining": 30, "double auction": 70, "matrix": 60, "forum": 9000}
+AT = {"bargaining": 30, "double auction": 70, "matrix": 60, "forum": 9000, "oligopoly": 60, "verification": 60}
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def parents(tmp_path_factory: Any) -> dict[str, Path]:
     """One finished run per world."""
     folder = tmp_path_factory.mktemp("parents")
     made = {}
-    for world in WORLDS:
+    for world in [*WORLDS, *MORE]:
         made[world] = create(society(world), folder, world.replace(" ", "-"))
         go(made[world])
     return made
@@ -34,7 +34,7 @@ def decisions(path: Path) -> list[Any]:
     return [row for kind, row in log_of(path) if kind == "decisions"]
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("world", [*WORLDS, *MORE])
 def test_a_no_op_fork_is_identical_and_free(world: str, parents: dict[str, Path], tmp_path: Path) -> None:
     bytes_before = parents[world].read_bytes()
     child = fork(parents[world], tmp_path, AT[world])

@@ -1,0 +1,122 @@
+"""What came of an oligopoly: metrics over the facts `benchmark`, `period` and `forced`, in the last periods of a table.
+
+Periods in which a firm was forced, or went on without choosing, are left out and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from sim.types import JSON, FactId, Measurement, Metric, Record
+from worlds.pricing.demand import Sales, read
+
+
+@dataclass(frozen=True, slots=True)
+class _Sold:
+    """One period that is measured."""
+
+    table: int
+    fact: FactId
+    firms: tuple[str, ...]
+    sales: Sales
+    nash: Mapping[str, JSON]
+    optimum: Mapping[str, JSON]
+
+    @property
+    def gain(self) -> float | None:
+        """(profit - Nash) / (optimum - Nash) of all firms together; None where the two coincide."""
+        return _gain(sum(self.sales.profits), sum(self.nash["profits"]), sum(self.optimum["profits"]))
+
+
+def _gain(profit: float, nash: float, optimum: float) -> float | None:
+    return (profit - nash) / (optimum - nash) if abs(optimum - nash) > 1e-9 * max(1.0, abs(optimum)) else None
+
+
+def _table(record: Record, table: int) -> Iterator[tuple[_Sold, str]]:
+    """The periods of a table, with why one is left out, if it is."""
+    forced = {item.fact.data["period"] for item in record.facts("forced", table)}
+    point: Mapping[str, JSON] = {}
+    for item in record.facts(table=table):
+        data = item.fact.data
+        if item.fact.kind == "benchmark":
+            point, demand = data, read(data["market"])
+        elif item.fact.kind == "period":
+            sales = demand.sell([data["chosen"][firm] for firm in point["firms"]])
+            sold = _Sold(table, item.fact.id, tuple(point["firms"]), sales, point["nash"], point["optimum"])
+            yield sold, "forced" if data["period"] in forced else "not chosen" if data["missed"] else ""
+
+
+def _window(record: Record) -> tuple[list[_Sold], dict[str, int]]:
+    """The last periods of all tables, and how many of them are left out."""
+    kept: list[_Sold] = []
+    excluded: dict[str, int] = {}
+    for table in range(record.tables):
+        for sold, why in list(_table(record, table))[-record.params["window"] :]:
+            if why:
+                excluded[why] = excluded.get(why, 0) + 1
+            else:
+                kept.append(sold)
+    return kept, excluded
+
+
+def _mean(
+    metric: str, values: Sequence[float], unit: str, of: Sequence[_Sold], excluded: Mapping[str, int], **about: JSON
+) -> Measurement:
+    return Measurement(
+        metric=f"oligopoly.{metric}",
+        value=fmean(values) if values else None,
+        unit=unit,
+        n=len(values),
+        n_clusters=len({sold.table for sold in of}),
+        events=tuple(sold.fact for sold in of),
+        excluded=excluded,
+        of=about,
+    )
+
+
+def _firms(sold: Sequence[_Sold]) -> list[str]:
+    return list(dict.fromkeys(firm for one in sold for firm in one.firms))
+
+
+def profit_gain(record: Record) -> Iterable[Measurement]:
+    """Profit gain (Calvano et al. 2020): 0 at the static Nash equilibrium, 1 at the joint optimum; all, and by firm."""
+    sold, excluded = _window(record)
+    gains = [one.gain for one in sold]
+    yield _mean("profit_gain", [gain for gain in gains if gain is not None], "share", sold, excluded)
+    for firm in _firms(sold):
+        own = [one for one in sold if firm in one.firms]
+        found = [_gain(*_own_profits(one, one.firms.index(firm))) for one in own]
+        yield _mean("profit_gain", [gain for gain in found if gain is not None], "share", own, excluded, agent=firm)
+
+
+def _own_profits(sold: _Sold, firm: int) -> tuple[float, float, float]:
+    return sold.sales.profits[firm], sold.nash["profits"][firm], sold.optimum["profits"][firm]
+
+
+def mean_price(record: Record) -> Iterable[Measurement]:
+    """Mean price per firm and period, over all and by firm; and what it would be at both benchmarks."""
+    sold, excluded = _window(record)
+    yield _mean("mean_price", [price for one in sold for price in one.sales.prices], "money", sold, excluded)
+    for firm in _firms(sold):
+        own = [one for one in sold if firm in one.firms]
+        prices = [one.sales.prices[one.firms.index(firm)] for one in own]
+        yield _mean("mean_price", prices, "money", own, excluded, agent=firm)
+    for name in ("nash", "optimum"):
+        prices = [price for one in sold for price in getattr(one, name)["prices"]]
+        yield _mean("benchmark_price", prices, "money", sold, excluded, at=name)
+
+
+def consumer_surplus(record: Record) -> Iterable[Measurement]:
+    """Mean surplus of the consumers in a period; and what it would be at both benchmarks."""
+    sold, excluded = _window(record)
+    yield _mean("consumer_surplus", [one.sales.surplus for one in sold], "money", sold, excluded)
+    for name in ("nash", "optimum"):
+        yield _mean(
+            "benchmark_surplus", [getattr(one, name)["surplus"] for one in sold], "money", sold, excluded, at=name
+        )
+
+
+METRICS: tuple[Metric, ...] = (profit_gain, mean_price, consumer_surplus)
+"""All of them."""
