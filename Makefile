@@ -13,6 +13,7 @@ test: $(VENV)/.full  ## Everything: lint, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.ui.chromium
 	$(BIN)/python -m pytest -m 'not model' -n 2
 	$(BIN)/python -m pytest -m model
 

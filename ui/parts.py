@@ -44,24 +44,28 @@ def run_line(head: Head) -> Html:
 
 
 def choice(label: str, options: Sequence[Any], key: str, words: Callable[[Any], str] = str, **more: Any) -> Any:
-    """A box to choose from, whose choice stands in the page's address; None where there is nothing to choose."""
+    """A box to choose from; None where there is nothing to choose.
+
+    The choice stands in the page's address, and is kept from view to view.
+    """
     if not options:
         return None
-    if st.session_state.get(key) not in options and key in st.session_state:
-        del st.session_state[key]
-    asked = st.query_params.get(key)
-    if key not in st.session_state and asked not in {str(one) for one in options}:
-        st.session_state[key] = options[0]
-    chosen = st.selectbox(
-        label,
-        options,
-        index=None,
-        key=key,
-        bind="query-params",
-        format_func=lambda one: clipped(words(one), 80),
-        **more,
-    )
-    return options[0] if chosen is None else chosen
+    widget, kept = f"pick-{key}", f"kept-{key}"
+    if st.session_state.get(widget) not in options:
+        named = {str(one): one for one in options}
+        before = st.session_state.get(kept)
+        first = before if before in options else options[0]
+        st.session_state[widget] = named.get(st.query_params.get(key, ""), first)
+    chosen = st.selectbox(label, options, key=widget, format_func=lambda one: clipped(words(one), 80), **more)
+    st.session_state[kept] = chosen
+    st.query_params[key] = str(chosen)
+    return chosen
+
+
+def asked(key: str) -> int | None:
+    """A number from the page's address; None where there is none."""
+    written = st.query_params.get(key, "")
+    return int(written) if written.isdecimal() and len(written) < 19 else None
 
 
 def chosen_run() -> Head | None:

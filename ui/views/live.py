@@ -12,7 +12,7 @@ from ui import charts, data
 from ui.data import Head, Moment
 from ui.facts import fact_line, fact_row
 from ui.markup import chip, clipped, failure, hint, plotted, prose, show, tag
-from ui.parts import ROWS, badge, choice, chosen_run, chosen_table, downloads, figure, opened, paged, title
+from ui.parts import ROWS, asked, badge, choice, chosen_run, chosen_table, downloads, figure, opened, paged, title
 from ui.provenance import exposures, maker_of
 from ui.scenes import draw, fitting
 
@@ -33,10 +33,23 @@ def page() -> None:
     if head is None:
         return
     table = chosen_table(head)
+    _afresh(head, table)
     with opened(head) as run:
         viewer = _viewer(run, table)
     moving = _moving(head)
     st.fragment(_drawn, run_every=EVERY if moving else None)(head, table, viewer, moving)
+
+
+def _afresh(head: Head, table: int) -> None:
+    """Another run, or another table, is looked at from its latest moment."""
+    of, before = (head.id, table), st.session_state.get("live-of")
+    st.session_state["live-of"] = of
+    if before not in (None, of) and st.session_state.get("tick") is not None:
+        for key in ("tick", "fact"):
+            st.session_state.pop(key, None)
+            if key in st.query_params:
+                del st.query_params[key]
+        st.session_state["playing"] = False
 
 
 def _moving(head: Head) -> bool:
@@ -81,8 +94,10 @@ def _clock(run: Browse, head: Head, table: int, last: int) -> int | None:
         return None
     if last == 0:
         return None
-    if "tick" in st.session_state:
-        st.session_state["tick"] = max(0, min(last, int(st.session_state["tick"])))
+    if "tick" not in st.session_state:
+        named = asked("tick")
+        st.session_state["tick"] = last if named is None else named
+    st.session_state["tick"] = max(0, min(last, int(st.session_state["tick"])))
     if st.session_state.get("playing"):
         _play(run, table, last)
     step = {"path": run.path, "table": table, "last": last}
@@ -103,11 +118,10 @@ def _clock(run: Browse, head: Head, table: int, last: int) -> int | None:
             "Next", icon=":material/skip_next:", help="To the next fact", on_click=_step, kwargs={**step, "by": 1}
         )
         st.selectbox("Speed", list(SPEEDS), key="speed", width=110)
-        if "tick" not in st.session_state and "tick" not in st.query_params:
-            st.session_state["tick"] = last
-        tick = st.slider("Tick", 0, last, key="tick", bind="query-params", format=f"%d of {last:,}")
+        tick = st.slider("Tick", 0, last, key="tick", format=f"%d of {last:,}")
         words = head.time(int(tick))
         st.text_input("Jump to", key="jump", placeholder=words, on_change=_jump, args=(head, last), width=120)
+    st.query_params["tick"] = str(tick)
     return int(tick)
 
 
@@ -159,7 +173,7 @@ def _scene(now: Moment) -> None:
 
 def _below(now: Moment) -> None:
     which = st.segmented_control(
-        "Below", BELOW, default=BELOW[0], key="below", label_visibility="collapsed", required=True
+        "Below", BELOW, default=_first_below(), key="below", label_visibility="collapsed", required=True
     )
     if which == "Who saw whom":
         _network(now)
@@ -169,6 +183,11 @@ def _below(now: Moment) -> None:
         _one_fact(now)
     else:
         _timeline(now)
+
+
+def _first_below() -> str:
+    """The fact that the page's address names, else the timeline."""
+    return BELOW[3] if asked("fact") is not None and "below" not in st.session_state else BELOW[0]
 
 
 def _timeline(now: Moment) -> None:
@@ -262,9 +281,11 @@ def _one_fact(now: Moment) -> None:
     if not last:
         hint("Nothing has happened yet.")
         return
-    if st.session_state.get("fact", -1) < 0 and "fact" not in st.query_params:
-        st.session_state["fact"] = last[0].fact.id
-    number = st.number_input("Fact", 0, key="fact", bind="query-params")
+    if st.session_state.get("fact", -1) < 0:
+        named = asked("fact")
+        st.session_state["fact"] = last[0].fact.id if named is None else named
+    number = st.number_input("Fact", 0, key="fact")
+    st.query_params["fact"] = str(number)
     fact = now.run.facts_by_id(now.table, [int(number)]).get(int(number))
     if fact is None or fact.seq > now.seq:
         hint(f"There is no fact {number} up to this moment; the last is {last[0].fact.id}.")
