@@ -12,6 +12,7 @@ import pytest
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what Streamlit's own imports say
+    from streamlit.components.v2 import manifest_scanner
     from streamlit.testing.v1 import AppTest
 
 from sim.fork import fork
@@ -81,6 +82,14 @@ def trained(folder: Path, games: Path) -> None:
         curves.add(update, numbers, [*further, *ladder.measurements(league, update)])
     curves.status(3, "legal_rate below 0.5 for 3 updates")
     curves.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_components() -> Iterator[None]:
+    """Each of Streamlit's tests would look through all installed packages for components; we have none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", list)
+        yield
 
 
 @pytest.fixture
