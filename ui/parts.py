@@ -50,21 +50,32 @@ def choice(label: str, options: Sequence[Any], key: str, words: Callable[[Any], 
     """
     if not options:
         return None
-    widget, kept = f"pick-{key}", f"kept-{key}"
-    if st.session_state.get(widget) not in options:
-        named = {str(one): one for one in options}
-        before = st.session_state.get(kept)
-        first = before if before in options else options[0]
-        st.session_state[widget] = named.get(st.query_params.get(key, ""), first)
+    widget = f"pick-{key}"
+    named = {str(one): one for one in options}
+    before = st.session_state.get(widget, st.session_state.get(f"kept-{key}"))
+    first = before if before in options else options[0]
+    # Set even where it is known: a box of the same key on another view would start anew.
+    st.session_state[widget] = named.get(linked(key) or "", first)
     chosen = st.selectbox(label, options, key=widget, format_func=lambda one: clipped(words(one), 80), **more)
-    st.session_state[kept] = chosen
-    st.query_params[key] = str(chosen)
+    keep(key, chosen)
     return chosen
 
 
+def linked(key: str) -> str | None:
+    """What the page's address says of something, where a link has set it and not we."""
+    written = st.query_params.get(key)
+    return None if written == str(st.session_state.get(f"kept-{key}")) else written
+
+
+def keep(key: str, value: Any) -> None:
+    """Put something into the page's address, and remember it from view to view."""
+    st.session_state[f"kept-{key}"] = value
+    st.query_params[key] = str(value)
+
+
 def asked(key: str) -> int | None:
-    """A number from the page's address; None where there is none."""
-    written = st.query_params.get(key, "")
+    """A number that a link has set; None where none has."""
+    written = linked(key) or ""
     return int(written) if written.isdecimal() and len(written) < 19 else None
 
 

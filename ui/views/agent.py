@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from sim.record.browse import END, Browse
+from sim.record.browse import END
 from sim.types import JSON, Member, RecordedDecision, Secret
 from ui import data
 from ui.data import Moment
 from ui.markup import Html, chip, clipped, hint, prose, show, tag
-from ui.parts import ROWS, badge, choice, chosen_run, chosen_table, opened, paged, table, title
+from ui.parts import ROWS, asked, badge, choice, chosen_run, chosen_table, keep, opened, paged, table, title
 from ui.provenance import Telling, entitled, tellings
 from ui.views import decision as one_decision
 
@@ -155,17 +155,12 @@ def _decisions(now: Moment, agent: str) -> RecordedDecision | None:
     )
     chosen = table([_row(now, one) for one in found], "decisions", select=True, height=320)
     paged("decisions", len(found) == ROWS)
-    asked = st.query_params.get("decision", "")
-    if chosen is not None:
-        st.query_params["decision"] = str(found[chosen].seq)
-        return found[chosen]
-    named = _named(now.run, now.table, agent, asked)
-    return named or found[0]
-
-
-def _named(run: Browse, at: int, agent: str, asked: str) -> RecordedDecision | None:
-    found = run.decision(at, int(asked)) if asked.isdecimal() and len(asked) < 19 else None
-    return found if found is not None and found.action.agent == agent else None
+    number = asked("decision")
+    named = None if number is None else now.run.decision(now.table, number)
+    one = found[chosen] if chosen is not None else named if named and named.action.agent == agent else found[0]
+    if one is not named:  # what a link has set stays until another is chosen
+        keep("decision", one.seq)
+    return one
 
 
 def _row(now: Moment, one: RecordedDecision) -> dict[str, object]:

@@ -12,7 +12,21 @@ from ui import charts, data
 from ui.data import Head, Moment
 from ui.facts import fact_line, fact_row
 from ui.markup import chip, clipped, failure, hint, plotted, prose, show, tag
-from ui.parts import ROWS, asked, badge, choice, chosen_run, chosen_table, downloads, figure, opened, paged, title
+from ui.parts import (
+    ROWS,
+    asked,
+    badge,
+    choice,
+    chosen_run,
+    chosen_table,
+    downloads,
+    figure,
+    keep,
+    linked,
+    opened,
+    paged,
+    title,
+)
 from ui.provenance import exposures, maker_of
 from ui.scenes import draw, fitting
 
@@ -47,7 +61,7 @@ def _afresh(head: Head, table: int) -> None:
     if before not in (None, of) and st.session_state.get("tick") is not None:
         for key in ("tick", "fact"):
             st.session_state.pop(key, None)
-            if key in st.query_params:
+            if linked(key) is None and key in st.query_params:
                 del st.query_params[key]
         st.session_state["playing"] = False
 
@@ -94,10 +108,9 @@ def _clock(run: Browse, head: Head, table: int, last: int) -> int | None:
         return None
     if last == 0:
         return None
-    if "tick" not in st.session_state:
-        named = asked("tick")
-        st.session_state["tick"] = last if named is None else named
-    st.session_state["tick"] = max(0, min(last, int(st.session_state["tick"])))
+    named = asked("tick")
+    tick = st.session_state.get("tick", last) if named is None else named
+    st.session_state["tick"] = max(0, min(last, int(tick)))
     if st.session_state.get("playing"):
         _play(run, table, last)
     step = {"path": run.path, "table": table, "last": last}
@@ -121,7 +134,7 @@ def _clock(run: Browse, head: Head, table: int, last: int) -> int | None:
         tick = st.slider("Tick", 0, last, key="tick", format=f"%d of {last:,}")
         words = head.time(int(tick))
         st.text_input("Jump to", key="jump", placeholder=words, on_change=_jump, args=(head, last), width=120)
-    st.query_params["tick"] = str(tick)
+    keep("tick", tick)
     return int(tick)
 
 
@@ -281,11 +294,10 @@ def _one_fact(now: Moment) -> None:
     if not last:
         hint("Nothing has happened yet.")
         return
-    if st.session_state.get("fact", -1) < 0:
-        named = asked("fact")
-        st.session_state["fact"] = last[0].fact.id if named is None else named
+    named, before = asked("fact"), st.session_state.get("fact", -1)
+    st.session_state["fact"] = named if named is not None else before if before >= 0 else last[0].fact.id
     number = st.number_input("Fact", 0, key="fact")
-    st.query_params["fact"] = str(number)
+    keep("fact", number)
     fact = now.run.facts_by_id(now.table, [int(number)]).get(int(number))
     if fact is None or fact.seq > now.seq:
         hint(f"There is no fact {number} up to this moment; the last is {last[0].fact.id}.")
