@@ -80,7 +80,8 @@ def start(scenario: Path, sets: Sequence[str], where: Path, name: str, budget: i
     if budget:
         words += ["--budget", str(budget)]
     started = command(*words, where=where)
-    _wait(started, lambda: (where / f"{name}.db").exists())
+    path = where / f"{name}.db"
+    _wait(started, lambda: path.exists() and held(path))
 
 
 def resume(name: str, where: Path) -> None:

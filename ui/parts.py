@@ -21,6 +21,10 @@ from ui.markup import Html, chip, clipped, failure, hint, joined, show, tag
 CELL = 300
 """Characters of a table's cell on the page; a download has them all."""
 COLOURS = {"running": "live", "finished": "good", "failed": "bad", "interrupted": "warn", "paused": "warn"}
+UNFINISHED = ("not started", "running", "interrupted", "paused")
+"""How a run stands that may go on."""
+LOOK = 2.0
+"""Seconds between two looks at how runs stand."""
 ROWS = 25
 """Rows of a page of a list."""
 
@@ -77,6 +81,18 @@ def asked(key: str) -> int | None:
     """A number that a link has set; None where none has."""
     written = linked(key) or ""
     return int(written) if written.isdecimal() and len(written) < 19 else None
+
+
+def watch(heads: Sequence[Head]) -> None:
+    """Draw the page anew as soon as one of these runs stands otherwise."""
+    waiting = [head for head in heads if head.status in UNFINISHED]
+
+    def look() -> None:
+        if any(data.head(data.folder(), head.path.stem).status != head.status for head in waiting):
+            st.rerun()
+
+    if waiting:
+        st.fragment(look, run_every=LOOK)()
 
 
 def chosen_run() -> Head | None:

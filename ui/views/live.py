@@ -26,6 +26,7 @@ from ui.parts import (
     opened,
     paged,
     title,
+    watch,
 )
 from ui.provenance import exposures, maker_of
 from ui.scenes import draw, fitting
@@ -50,6 +51,7 @@ def page() -> None:
     _afresh(head, table)
     with opened(head) as run:
         viewer = _viewer(run, table)
+    watch([head])
     moving = _moving(head)
     st.fragment(_drawn, run_every=EVERY if moving else None)(head, table, viewer, moving)
 

@@ -14,7 +14,7 @@ from sim.types import Measurement
 from ui import controls, data
 from ui.data import Head
 from ui.markup import clipped, failure, hint, prose, show, tag
-from ui.parts import run_line, table, title
+from ui.parts import run_line, table, title, watch
 from ui.views import start
 
 PAGE = 20
@@ -36,7 +36,9 @@ def page() -> None:
         hint(f"There are no runs in {where} yet. Start one above, or with: agora run SCENARIO")
         return
     found = _searched(where, ids)
-    moving = any(data.head(where, name).status == "running" for name in found[:PAGE])
+    heads = [data.head(where, name) for name in found[:PAGE]]
+    watch(heads)
+    moving = any(head.status == "running" for head in heads)
     st.fragment(_list, run_every=EVERY if moving else None)(where, found)
 
 
