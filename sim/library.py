@@ -12,11 +12,12 @@ from sqlalchemy import func, select
 
 from sim.commands.failures import BadInput
 from sim.quantities import readable as duration
-from sim.record.committed import SchemaMismatch
+from sim.record.committed import SchemaMismatch, held
 from sim.record.project import Project
 from sim.record.reader import Run
 from sim.record.schema import TABLES
 from sim.record.sqlite import readable
+from sim.record.store import RunLocked
 from sim.runs import cast_rows
 from sim.scenarios.cast import thaw
 from sim.scenarios.located import shown
@@ -111,6 +112,21 @@ def new_id(folder: Path, name: str) -> str:
     if (folder / f"{name}.db").exists():
         raise BadInput(f"--name {name} is taken in {folder}; choose another, or go on with it: agora resume {name}")
     return name
+
+
+def remove(path: Path) -> None:
+    """Delete a run for good, with what the project file keeps of it. Raises RunLocked while somebody writes it."""
+    with Run(path) as run:
+        name = run.manifest().id
+    if held(path):
+        raise RunLocked(f"{path} is being written; stop the run first")
+    for each in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", ".lock"))):
+        each.unlink(missing_ok=True)
+    numbers = path.with_name(PROJECT)
+    if numbers.exists():
+        project = Project(numbers)
+        project.forget(name)
+        project.close()
 
 
 def check_table(run: Run, table: int) -> None:

@@ -1,1 +1,1 @@
-"""The page to watch runs, over the record and the run controls. Nothing is here yet."""
+"""The page to watch runs, over the record and the run controls."""

@@ -420,6 +420,21 @@ def train(
         raise BadInput(str(error)) from error
 
 
+@app.command()
+def ui(
+    runs: Folder = RUNS,
+    address: Annotated[str, typer.Option(help="Where to listen; any but this machine's own asks for a password.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port.")] = 8501,
+) -> None:
+    """Serve the page on which runs are watched, started, forked and compared."""
+    from ui.serve import serve
+
+    _print(f"the page is at http://{address}:{port}; Ctrl-C ends it, runs go on")
+    serve(runs, address, port)
+
+
 app.registered_commands += trained.app.registered_commands
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import orjson
 from filelock import FileLock
@@ -20,27 +20,11 @@ _measurements = TABLES["measurements"]
 _tags = TABLES["tags"]
 
 
-class Project:
-    """Measurements and tags by run id. The file is made on first use."""
+class Numbers:
+    """Measurements and tags by run id, read-only. Raises FileNotFoundError where there is no such file."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._writing = writable(path)
-        # Turning WAL on and making tables do not wait for one another by themselves.
-        with FileLock(path.with_name(path.name + ".lock")), self._writing.begin() as connection:
-            PROJECT_FILE.create_all(connection)
         self._reading = readable(path)
-
-    def measure(self, run: str, measurements: Iterable[Measurement]) -> None:
-        """Keep measurements of a run in one transaction, each in place of one of the same metric about the same.
-
-        Raises ValueError for a number that is infinite or none.
-        """
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        rows = [_row(run, one, now) for one in measurements]
-        if rows:
-            with self._writing.begin() as connection:
-                connection.execute(insert(_measurements).prefix_with("OR REPLACE"), rows)
 
     def measurements(self, run: str | None = None, metric: str | None = None) -> Iterator[tuple[str, Measurement]]:
         """Pairs of run id and measurement, of one run or metric where given, ordered by run, metric and subject."""
@@ -52,17 +36,6 @@ class Project:
         with self._reading.connect() as connection:
             rows = connection.execute(wanted).all()
         return ((row.run, _measurement(row._mapping)) for row in rows)
-
-    def tag(self, run: str, *tags: str) -> None:
-        """Give a run tags; those it has already stay."""
-        with self._writing.begin() as connection:
-            for tag in tags:
-                connection.execute(insert(_tags).prefix_with("OR IGNORE").values(run=run, tag=tag))
-
-    def untag(self, run: str, tag: str) -> None:
-        """Take a tag away, if the run has it."""
-        with self._writing.begin() as connection:
-            connection.execute(_tags.delete().where(_tags.c.run == run, _tags.c.tag == tag))
 
     def tags(self, run: str) -> tuple[str, ...]:
         """Tags of a run, sorted."""
@@ -76,9 +49,76 @@ class Project:
         with self._reading.connect() as connection:
             return tuple(connection.execute(statement).scalars())
 
+    def overall(self) -> dict[str, list[Measurement]]:
+        """By run, what was measured about nobody in particular, in the order of the metrics' names."""
+        wanted = select(_measurements).where(_measurements.c.of == "{}").order_by(*_measurements.primary_key.columns)
+        found: dict[str, list[Measurement]] = {}
+        with self._reading.connect() as connection:
+            for row in connection.execute(wanted):
+                found.setdefault(row.run, []).append(_measurement(row._mapping))
+        return found
+
+    def all_tags(self) -> dict[str, tuple[str, ...]]:
+        """Tags by run, sorted."""
+        found: dict[str, tuple[str, ...]] = {}
+        with self._reading.connect() as connection:
+            for row in connection.execute(select(_tags).order_by(_tags.c.run, _tags.c.tag)):
+                found[row.run] = (*found.get(row.run, ()), row.tag)
+        return found
+
     def close(self) -> None:
         """Let go of the file."""
         self._reading.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Project(Numbers):
+    """Measurements and tags by run id. The file is made on first use."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._writing = writable(path)
+        # Turning WAL on and making tables do not wait for one another by themselves.
+        with FileLock(path.with_name(path.name + ".lock")), self._writing.begin() as connection:
+            PROJECT_FILE.create_all(connection)
+        super().__init__(path)
+
+    def measure(self, run: str, measurements: Iterable[Measurement]) -> None:
+        """Keep measurements of a run in one transaction, each in place of one of the same metric about the same.
+
+        Raises ValueError for a number that is infinite or none.
+        """
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        rows = [_row(run, one, now) for one in measurements]
+        if rows:
+            with self._writing.begin() as connection:
+                connection.execute(insert(_measurements).prefix_with("OR REPLACE"), rows)
+
+    def tag(self, run: str, *tags: str) -> None:
+        """Give a run tags; those it has already stay."""
+        with self._writing.begin() as connection:
+            for tag in tags:
+                connection.execute(insert(_tags).prefix_with("OR IGNORE").values(run=run, tag=tag))
+
+    def untag(self, run: str, tag: str) -> None:
+        """Take a tag away, if the run has it."""
+        with self._writing.begin() as connection:
+            connection.execute(_tags.delete().where(_tags.c.run == run, _tags.c.tag == tag))
+
+    def forget(self, run: str) -> None:
+        """Take away all that is kept of a run."""
+        with self._writing.begin() as connection:
+            for table in (_measurements, _tags):
+                connection.execute(table.delete().where(table.c.run == run))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        super().close()
         self._writing.dispose()
 
 

@@ -150,13 +150,13 @@ class Run(Committed):
         """Facts in table order, then log order."""
         for one in self._each(table):
             rows = self._paged(_FACTS, one) if kind is None else self._paged(_FACTS_OF_KIND, one, kind)
-            yield from map(_fact, rows)
+            yield from map(fact_of, rows)
 
     def decisions(self, table: int | None = None, agent: AgentId | None = None) -> Iterator[RecordedDecision]:
         """Decisions that were stepped, of one agent where given, in table order, then log order."""
         for one in self._each(table):
             rows = self._paged(_DECISIONS, one) if agent is None else self._paged(_DECISIONS_OF, one, agent)
-            yield from map(_decision, rows)
+            yield from map(decision_of, rows)
 
     def rewards(self, table: int = 0) -> Mapping[AgentId, float]:
         """Sum of rewards by agent."""
@@ -189,7 +189,7 @@ class Run(Committed):
 
     def channel(self, audience: Audience, table: int = 0) -> Iterator[RecordedFact]:
         """Facts with exactly this audience: `"all"`, a channel, or a tuple of agents in its order."""
-        yield from map(_fact, self._paged(_FACTS_TO, table, orjson.dumps(audience).decode()))
+        yield from map(fact_of, self._paged(_FACTS_TO, table, orjson.dumps(audience).decode()))
 
     def calls_of(self, decision: RecordedDecision) -> Sequence[RecordedCall]:
         """The model calls of a decision, in order."""
@@ -254,7 +254,8 @@ def _member(row: Row) -> Member:
     return Member(seat=seat, persona=orjson.loads(persona), secrets=known, model=model, past=past)
 
 
-def _fact(row: Row) -> RecordedFact:
+def fact_of(row: Row) -> RecordedFact:
+    """A row of `facts`."""
     table, seq, tick, _round, number, kind, actor, audience, data, answers = row
     to = orjson.loads(audience)
     fact = Fact(
@@ -268,7 +269,8 @@ def _fact(row: Row) -> RecordedFact:
     return RecordedFact(table=table, seq=seq, tick=tick, fact=fact)
 
 
-def _decision(row: Row) -> RecordedDecision:
+def decision_of(row: Row) -> RecordedDecision:
+    """A row of `decisions`."""
     table, seq, tick, _round, agent, seen, nth, answered, how, reason, status, why, *rest = row
     shows, recalls, thread, key, calls, _digest, state = rest
     action = Action(

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from sim.record.project import Project
+from sim.record.project import Numbers, Project
 from sim.types import Measurement
 
 FULL = Measurement(
@@ -27,7 +27,7 @@ WRITERS = """
 import os
 import sys
 from pathlib import Path
-from sim.record.project import Project
+from sim.record.project import Numbers, Project
 from sim.types import Measurement
 
 def write(run):
@@ -88,6 +88,30 @@ def test_tags(project):
     project.untag("r1", "keep")
     project.untag("r1", "never")
     assert (project.tags("r1"), project.tagged("keep")) == (("paper",), ("r2",))
+
+
+def test_reading_makes_no_file(path, project):
+    project.tag("r1", "keep")
+    project.measure("r1", [FULL, Measurement(metric="n", value=1.0)])
+    project.measure("r2", [Measurement(metric="b", value=2.0), Measurement(metric="a", value=None)])
+    with Numbers(path) as numbers:
+        assert numbers.all_tags() == {"r1": ("keep",)}
+        assert {run: [one.metric for one in found] for run, found in numbers.overall().items()} == {
+            "r1": ["n"],
+            "r2": ["a", "b"],
+        }
+    with pytest.raises(FileNotFoundError):
+        Numbers(path.with_name("none.db"))
+    assert not path.with_name("none.db").exists()
+
+
+def test_a_run_is_forgotten_whole(project):
+    for run in ("r1", "r2"):
+        project.tag(run, "keep")
+        project.measure(run, [FULL])
+    project.forget("r1")
+    assert project.tagged("keep") == ("r2",)
+    assert [run for run, _ in project.measurements()] == ["r2"]
 
 
 def test_several_processes_write_at_once(path):

@@ -1,0 +1,236 @@
+"""Figures: pure functions from numbers to Plotly figures. Labels of others come in escaped, see `ui.markup.plotted`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#999933", "#7F7F7F")
+"""Told apart without seeing red and green, on white and on black (after Okabe and Ito 2008)."""
+MARKS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star", "hexagon")
+"""A second way to tell series apart."""
+SCALE = "Cividis"
+"""Of heat maps."""
+FONT = 13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One line or cloud of points."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    text: Sequence[str] = ()
+    """What the pointer shows of each point."""
+    low: Sequence[float] = ()
+    """Lower end of an interval at each point."""
+    high: Sequence[float] = ()
+    """Upper end."""
+    mode: str = "lines+markers"
+    """Plotly's word for what is drawn."""
+    faint: bool = False
+    """In the background."""
+
+
+def colour(place: int) -> str:
+    """The n-th colour, from the start again after the last."""
+    return PALETTE[place % len(PALETTE)]
+
+
+def framed(figure: go.Figure, x: str, y: str, height: int = 340) -> go.Figure:
+    """The same figure with axis titles and margins as all others have."""
+    figure.update_layout(
+        height=height,
+        margin={"l": 60, "r": 20, "t": 30, "b": 50},
+        font={"size": FONT},
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
+        hoverlabel={"namelength": -1},
+    )
+    figure.update_xaxes(title=x, automargin=True, zeroline=False)
+    figure.update_yaxes(title=y, automargin=True, zeroline=False)
+    return figure
+
+
+def lines(series: Iterable[Series], x: str, y: str, height: int = 340) -> go.Figure:
+    """Series over a common axis, with their intervals as bands."""
+    figure = go.Figure()
+    for place, one in enumerate(series):
+        if one.low:
+            figure.add_scatter(
+                x=[*one.x, *reversed(one.x)],
+                y=[*one.high, *reversed(one.low)],
+                fill="toself",
+                line={"width": 0},
+                fillcolor=_see_through(colour(place)),
+                hoverinfo="skip",
+                showlegend=False,
+            )
+        figure.add_scatter(
+            x=list(one.x),
+            y=list(one.y),
+            name=one.name,
+            mode=one.mode,
+            text=list(one.text) or None,
+            hovertemplate="%{text}<extra></extra>" if one.text else None,
+            opacity=0.45 if one.faint else 1,
+            line={"color": colour(place), "width": 2},
+            marker={"symbol": MARKS[place % len(MARKS)], "size": 5 if one.faint else 8, "color": colour(place)},
+        )
+    return framed(figure, x, y, height)
+
+
+def _see_through(hex_colour: str) -> str:
+    red, green, blue = (int(hex_colour[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.18)"
+
+
+def intervals(rows: Sequence[tuple[str, float, float | None, float | None]], unit: str) -> go.Figure:
+    """Values with their intervals, one row each: label, value, low, high."""
+    ends = [
+        (0.0 if low is None else value - low, 0.0 if high is None else high - value) for _, value, low, high in rows
+    ]
+    figure = go.Figure(
+        go.Scatter(
+            x=[value for _, value, _, _ in rows],
+            y=[label for label, *_ in rows],
+            mode="markers",
+            marker={"size": 9, "color": PALETTE[0]},
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": [high for _, high in ends],
+                "arrayminus": [low for low, _ in ends],
+                "color": PALETTE[0],
+            },
+            hovertemplate="%{y}: %{x:.4g}<extra></extra>",
+        )
+    )
+    figure.update_yaxes(autorange="reversed", type="category")
+    return framed(figure, unit or "value", "", height=110 + 26 * len(rows))
+
+
+def heat(
+    rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float | None]], unit: str, y: str, x: str
+) -> go.Figure:
+    """A matrix of numbers, each written into its cell where there is room."""
+    written = [["" if value is None else f"{value:.2f}" for value in row] for row in values]
+    figure = go.Figure(
+        go.Heatmap(
+            z=[[math.nan if value is None else value for value in row] for row in values],
+            x=list(columns),
+            y=list(rows),
+            text=written,
+            texttemplate="%{text}" if len(columns) <= 14 else None,
+            colorscale=SCALE,
+            colorbar={"title": unit},
+            hovertemplate="%{y}, %{x}: %{z:.3g}<extra></extra>",
+        )
+    )
+    figure.update_yaxes(autorange="reversed", type="category")
+    figure.update_xaxes(type="category")
+    return framed(figure, x, y, height=150 + 30 * len(rows))
+
+
+def stacked(counts: Iterable[tuple[str, float, float]], x: str, y: str, label: Mapping[str, str]) -> go.Figure:
+    """Counts over bins by kind, one bar on the other: kind, bin, count."""
+    figure = go.Figure()
+    kinds: dict[str, list[tuple[float, float]]] = {}
+    for kind, at, count in counts:
+        kinds.setdefault(kind, []).append((at, count))
+    for place, (kind, bars) in enumerate(sorted(kinds.items(), key=lambda item: -sum(n for _, n in item[1]))):
+        figure.add_bar(x=[at for at, _ in bars], y=[n for _, n in bars], name=label[kind], marker_color=colour(place))
+    figure.update_layout(barmode="stack")
+    return framed(figure, x, y)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A point of a network."""
+
+    name: str
+    text: str
+    """What the pointer shows."""
+    lit: bool = False
+    """Set apart."""
+    weight: float = 1.0
+    """How large."""
+
+
+def network(nodes: Sequence[Node], edges: Mapping[tuple[int, int], float]) -> go.Figure:
+    """Nodes on a circle in their order; edges by place, wider and darker the more they carry."""
+    angle = [math.pi / 2 - 2 * math.pi * place / max(1, len(nodes)) for place in range(len(nodes))]
+    at = [(math.cos(one), math.sin(one)) for one in angle]
+    figure = go.Figure()
+    most = max(edges.values(), default=1)
+    for (start, end), weight in sorted(edges.items(), key=lambda item: item[1]):
+        share = weight / most
+        figure.add_scatter(
+            x=[at[start][0], at[end][0]],
+            y=[at[start][1], at[end][1]],
+            mode="lines",
+            line={"width": 0.6 + 4 * share, "color": f"rgba(127,127,127,{0.15 + 0.6 * share:.2f})"},
+            hoverinfo="skip",
+        )
+    top = max((node.weight for node in nodes), default=1) or 1
+    figure.add_scatter(
+        x=[x for x, _ in at],
+        y=[y for _, y in at],
+        mode="markers+text" if len(nodes) <= 40 else "markers",
+        text=[node.name for node in nodes],
+        textposition=["top center" if y >= 0 else "bottom center" for _, y in at],
+        hovertext=[node.text for node in nodes],
+        hoverinfo="text",
+        marker={
+            "size": [12 + 16 * math.sqrt(node.weight / top) for node in nodes],
+            "color": [PALETTE[1] if node.lit else PALETTE[0] for node in nodes],
+            "symbol": ["star" if node.lit else "circle" for node in nodes],
+            "line": {"width": 1, "color": "rgba(127,127,127,0.8)"},
+        },
+    )
+    framed(figure, "", "", height=520)
+    figure.update_layout(showlegend=False)
+    figure.update_xaxes(visible=False, range=[-1.3, 1.3])
+    figure.update_yaxes(visible=False, range=[-1.25, 1.25])
+    return figure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One thing that happened, in the lane of who did it."""
+
+    lane: str
+    at: float
+    text: str
+    decision: bool
+    """A decision; otherwise a fact."""
+    start: bool = False
+    """What everything else is asked about."""
+
+
+def lanes(steps: Sequence[Step], arrows: Iterable[tuple[int, int]], x: str) -> go.Figure:
+    """Steps by time in lanes, and arrows between them by place."""
+    order = list(dict.fromkeys(step.lane for step in steps))
+    figure = go.Figure()
+    for start, end in arrows:
+        figure.add_annotation(
+            x=steps[end].at, y=steps[end].lane, ax=steps[start].at, ay=steps[start].lane,
+            xref="x", yref="y", axref="x", ayref="y", showarrow=True, arrowhead=2, arrowwidth=1.3,
+            arrowcolor="rgba(127,127,127,0.7)", standoff=7, startstandoff=6, text="",
+        )  # fmt: skip
+    for decision, name, symbol, place in ((False, "fact", "circle", 0), (True, "decision", "diamond", 1)):
+        some = [step for step in steps if step.decision == decision]
+        figure.add_scatter(
+            x=[step.at for step in some],
+            y=[step.lane for step in some],
+            mode="markers",
+            name=name,
+            hovertext=[step.text for step in some],
+            hoverinfo="text",
+            marker={"symbol": symbol, "size": [17 if step.start else 11 for step in some], "color": colour(place)},
+        )
+    figure.update_yaxes(type="category", categoryorder="array", categoryarray=list(reversed(order)))
+    return framed(figure, x, "", height=160 + 38 * len(order))

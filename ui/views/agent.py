@@ -1,0 +1,176 @@
+"""Agent: who somebody is, what it knows and who has learnt it, and every decision with what it was made on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import streamlit as st
+
+from sim.record.browse import END
+from sim.types import JSON, Member, RecordedDecision, Secret
+from ui import data
+from ui.data import Moment
+from ui.markup import Html, chip, clipped, hint, prose, show, tag
+from ui.parts import ROWS, asked, badge, choice, chosen_run, chosen_table, keep, opened, paged, table, title
+from ui.provenance import Telling, entitled, tellings
+from ui.views import decision as one_decision
+
+
+def page() -> None:
+    """One agent of a run."""
+    head = chosen_run()
+    if head is None:
+        return
+    at = chosen_table(head)
+    with opened(head) as run:
+        members = {member.seat.agent: member for member in data.members(run, at)}
+        if not members:
+            hint("Nobody takes part in this run.")
+            return
+        with st.sidebar:
+            name = choice("Agent", list(members), "agent")
+        member = members[name]
+        title(
+            "Agent",
+            tag("b", clipped(name, 60)),
+            _role(member),
+            tag("span", clipped(head.id, 60), cls="dim"),
+            badge(head),
+        )
+        now = data.moment(run, head, at)
+        left, right = st.columns([2, 3])
+        with left:
+            _who(now, member)
+            _secrets(now, member, members)
+        with right:
+            chosen = _decisions(now, name)
+        if chosen is not None:
+            one_decision.draw(now, chosen)
+
+
+def _role(member: Member) -> Html:
+    return chip(member.seat.role or "no role")
+
+
+# --- who it is ------------------------------------------------------------------------------------------
+
+
+def _who(now: Moment, member: Member) -> None:
+    persona = member.persona
+    name = str(persona.get("name", ""))
+    facts = [f"{persona['age']} years" if "age" in persona else "", str(persona.get("occupation", ""))]
+    pieces = [tag("h2", clipped(name, 80) or "No persona"), tag("div", ", ".join(filter(None, facts)), cls="dim")]
+    pieces += [
+        prose(f"{_words(key)}: {_said(value)}")
+        for key, value in persona.items()
+        if key not in ("id", "name", "age", "occupation")
+    ]
+    speaks = f"speaks with {member.model}" if member.model else "scripted, no model speaks for it"
+    pieces.append(tag("div", speaks, cls="dim"))
+    for what, values in (("Private", member.seat.private), ("Known to all", member.seat.public)):
+        if values:
+            pieces.append(prose(f"{what}: {_said(values)}"))
+    reward = now.run.rewards_by(now.table).get(member.seat.agent) if now.head.status != "not started" else None
+    if reward is not None:
+        pieces.append(tag("div", f"Reward so far: {reward:,.3g}"))
+    if member.past:
+        pieces.append(prose(f"From earlier episodes: {member.past}"))
+    show(tag("div", *pieces, cls="card"))
+
+
+def _words(key: str) -> str:
+    return clipped(key.replace("_", " "), 40)
+
+
+def _said(value: JSON) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{_words(str(key))} {_said(one)}" for key, one in value.items())
+    if isinstance(value, list | tuple):
+        return "; ".join(_said(one) for one in value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+# --- its secrets ----------------------------------------------------------------------------------------
+
+
+def _secrets(now: Moment, member: Member, members: Mapping[str, Member]) -> None:
+    for secret in member.secrets:
+        with st.container(border=True):
+            allowed = ", ".join(_norm(norm) for norm in secret.norms) or "nobody"
+            show(
+                tag("h2", f"Secret: {clipped(secret.attribute, 60)}"),
+                prose(secret.value, cls="said mono"),
+                tag("div", f"about {clipped(secret.subject, 40)} · may learn it: {allowed}", cls="dim"),
+            )
+            found = tellings(now.run, now.table, secret, now.seq)
+            if not found:
+                show(tag("div", "These words are in nothing that anybody said or did.", cls="dim"))
+            for one in found[:5]:
+                _telling(now, secret, one, members)
+            if len(found) > 5:
+                show(tag("div", f"… and {len(found) - 5} more times", cls="dim"))
+
+
+def _norm(norm: Mapping[str, JSON]) -> str:
+    purpose = f" for {norm['purpose']}" if norm.get("purpose") else ""
+    return clipped(f"{norm.get('to', 'nobody')}{purpose}", 80)
+
+
+def _telling(now: Moment, secret: Secret, one: Telling, members: Mapping[str, Member]) -> None:
+    """A fact with the secret's words in it, and who was shown it; who is not entitled stands out."""
+    fact = one.fact.fact
+    channel = fact.audience if isinstance(fact.audience, str) else ""
+    chips = [
+        chip(
+            f"{name} at {now.time(tick)}", "" if name in members and entitled(secret, members[name], channel) else "bad"
+        )
+        for name, (_, tick) in one.learnt.items()
+    ]
+    when = f"{fact.kind} at {now.time(one.fact.tick)}"
+    said = f"{fact.actor or 'the world'}, {when} to {data.audience(one.fact)} (fact {fact.id})"
+    show(
+        tag("div", clipped(said, 200)),
+        tag(
+            "div", tag("span", "shown to ", cls="dim"), *(chips or [tag("span", "nobody so far", cls="dim")]), cls="row"
+        ),
+    )
+
+
+# --- its decisions --------------------------------------------------------------------------------------
+
+
+def _decisions(now: Moment, agent: str) -> RecordedDecision | None:
+    """A page of decisions, newest first; the chosen one, or the one that the page's address names."""
+    starts: list[int] = st.session_state.setdefault(f"decisions-{now.run.path.name}-{now.table}-{agent}", [END])
+    place = min(int(st.session_state.get("page-decisions", 0)), len(starts) - 1)
+    found = now.run.last_decisions(now.table, starts[place], ROWS, agent)
+    if len(found) == ROWS and place == len(starts) - 1:
+        starts.append(found[-1].seq - 1)
+    if not found:
+        hint("This agent has not decided anything yet.")
+        return None
+    show(
+        tag("h2", "Decisions, newest first"),
+        tag("div", "Choose one in the first column to see what was behind it.", cls="dim"),
+    )
+    chosen = table([_row(now, one) for one in found], "decisions", select=True, height=320)
+    paged("decisions", len(found) == ROWS)
+    number = asked("decision")
+    named = None if number is None else now.run.decision(now.table, number)
+    one = found[chosen] if chosen is not None else named if named and named.action.agent == agent else found[0]
+    if one is not named:  # what a link has set stays until another is chosen
+        keep("decision", one.seq)
+    return one
+
+
+def _row(now: Moment, one: RecordedDecision) -> dict[str, object]:
+    return {
+        "due": now.time(one.tick),
+        "answer": data.told(one.action.answer),
+        "how": one.action.how,
+        "became": one.result.status,
+        "calls": one.calls,
+        "facts shown": len(one.action.shows),
+        "seen": now.time(one.action.seen),
+        "seq": one.seq,
+    }

@@ -1,0 +1,141 @@
+"""What if: change something at a moment, run it several times beside what would have been, see the effect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+import streamlit as st
+
+from sim.scenarios.yaml_text import write_yaml
+from ui import charts, controls, data
+from ui.data import Head
+from ui.effects import Experiment, between, changed, experiments
+from ui.markup import clipped, failure, hint, plotted, prose, show, tag
+from ui.parts import badge, chosen_run, figure, opened, table, title
+from ui.views.compare import difference_row
+
+CHANGES = ("a message from outside", "a parameter of the world", "a setting of a model")
+FORKS = 400
+"""Newest runs of the folder among which forks are looked for."""
+
+
+def page() -> None:
+    """The form, then what was tried so far."""
+    head = chosen_run()
+    if head is None:
+        return
+    title("What if", tag("b", clipped(head.id, 60)), badge(head))
+    show(
+        tag(
+            "div",
+            "A fork is this run up to a moment and live after it. Each replicate has its own luck after the moment and "
+            "is compared with an unchanged fork of the same luck: the effect is a mean of paired differences.",
+            cls="dim",
+        )
+    )
+    if head.status == "not started":
+        hint("This run has not started yet.")
+        return
+    _form(head)
+    found = experiments(head, _forks(head))
+    if not found:
+        hint("Nothing has been tried on this run yet.")
+    for number, one in enumerate(found):
+        with st.container(border=True):
+            _effect(head, one, number)
+
+
+def _form(head: Head) -> None:
+    what = st.segmented_control("Change", CHANGES, default=CHANGES[0], key="change", required=True)
+    with st.form("fork"):
+        columns = st.columns([2, 1])
+        at = columns[0].text_input("At", head.time(head.now // 2), help="A moment like 1h30m, or a tick")
+        replicates = columns[1].number_input("Replicates", 1, 20, 3)
+        words = _words(head, str(what))
+        if st.form_submit_button("Fork and run", type="primary", icon=":material/fork_right:"):
+            if not words:
+                failure("say what should be changed")
+                return
+            try:
+                with st.spinner("Forking …"):
+                    controls.fork(head.id, at, words, int(replicates), data.folder())
+            except controls.Refused as problem:
+                failure(str(problem))
+
+
+def _words(head: Head, what: str) -> list[str]:
+    """Fields for one kind of change, and what was written as words of the command line."""
+    if what == CHANGES[0]:
+        text = st.text_area("Text", placeholder="The frost is over.")
+        to = st.text_input("To", "all", help="all, a #channel, or agents with commas between")
+        names = [one.strip() for one in to.split(",") if one.strip()]
+        edit = {"do": "say", "text": text, "to": names[0] if len(names) == 1 else names}
+        return ["--edit", write_yaml(edit)] if text.strip() and names else []
+    with opened(head) as run:
+        manifest = run.manifest()
+    models = data.scenario_of(manifest).get("models") or {}
+    settings = [f"models.{name}.{key}" for name in models for key in ("temperature", "top_p", "max_tokens", "policy")]
+    keys = list(manifest.params) if what == CHANGES[1] else settings
+    if not keys:
+        hint("There is nothing of this kind in this run.")
+        return []
+    key = st.selectbox("What", keys, format_func=lambda one: clipped(one, 60))
+    value = st.text_input("New value", placeholder=clipped(str(manifest.params.get(key, "")), 60))
+    return ["--set", f"{key}={value}"] if key and value.strip() else []
+
+
+def _forks(parent: Head) -> list[tuple[Head, str]]:
+    """Forks of a run, each with what it changed."""
+    where = data.folder()
+    found = []
+    with opened(parent) as run:
+        before = data.scenario_of(run.manifest())
+    for name in data.run_ids(where)[:FORKS]:
+        head = data.head(where, name)
+        if head.parent == parent.id and head.fork_tick is not None:
+            with opened(head) as run:
+                found.append((head, changed(before, data.scenario_of(run.manifest()))))
+    return found
+
+
+def _effect(parent: Head, one: Experiment, number: int) -> None:
+    """What a change came to."""
+    show(tag("h2", f"At {parent.time(one.tick)}"), prose(_said(one.change), 300, cls="said mono"))
+    done = [(plain, treated) for plain, treated in one.pairs if plain.status == treated.status == "finished"]
+    waiting = len(one.pairs) - len(done) + one.missing
+    if waiting:
+        show(
+            tag(
+                "div",
+                f"{waiting} of {len(one.pairs) + one.missing} replicates are not finished or have no unchanged fork.",
+                cls="dim",
+            )
+        )
+        st.button("Look again", key=f"again-{number}", icon=":material/refresh:")
+    where = data.folder()
+    differences = between(
+        [(data.measured(where, plain.id), data.measured(where, treated.id)) for plain, treated in done]
+    )
+    overall = [each for each in differences if not each.of]
+    rows = [difference_row(each) for each in (overall or differences)]
+    if not rows:
+        if done:
+            hint("These forks have no number in common.")
+        return
+    drawn = [
+        (plotted(each.metric, 40), each.difference, *(each.ci or (None, None)))
+        for each in (overall or differences)[:20]
+    ]
+    figure(charts.intervals(drawn, "changed less unchanged"), f"effect-{number}", "Effects with their intervals")
+    table(rows, f"effects-{number}")
+    _runs(done, number)
+
+
+def _said(change: str) -> str:
+    return str(write_yaml(orjson.loads(change))).strip()
+
+
+def _runs(pairs: Sequence[tuple[Head, Head]], number: int) -> None:
+    rows = [{"replicate": plain.replicate, "unchanged": plain.id, "changed": treated.id} for plain, treated in pairs]
+    table(rows, f"forks-{number}")
