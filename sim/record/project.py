@@ -10,11 +10,12 @@ from typing import Any
 
 import orjson
 from filelock import FileLock
-from sqlalchemy import insert, select
+from sqlalchemy import Connection, insert, inspect, select, text
+from sqlalchemy.schema import CreateColumn
 
 from sim.record.schema import PROJECT_FILE, TABLES
 from sim.record.sqlite import readable, writable
-from sim.types import JSON, Measurement
+from sim.types import JSON, Event, Measurement
 
 _measurements = TABLES["measurements"]
 _tags = TABLES["tags"]
@@ -29,6 +30,7 @@ class Project:
         # Turning WAL on and making tables do not wait for one another by themselves.
         with FileLock(path.with_name(path.name + ".lock")), self._writing.begin() as connection:
             PROJECT_FILE.create_all(connection)
+            _add_columns(connection)
         self._reading = readable(path)
 
     def measure(self, run: str, measurements: Iterable[Measurement]) -> None:
@@ -82,6 +84,15 @@ class Project:
         self._writing.dispose()
 
 
+def _add_columns(connection: Connection) -> None:
+    """Give a file of an earlier version the columns that have come since; they all have a default."""
+    there = {column["name"] for column in inspect(connection).get_columns(_measurements.name)}
+    for column in _measurements.columns:
+        if column.name not in there:
+            made = CreateColumn(column).compile(dialect=connection.dialect)
+            connection.execute(text(f"ALTER TABLE {_measurements.name} ADD COLUMN {made}"))
+
+
 def _row(run: str, one: Measurement, computed: str) -> dict[str, JSON]:
     low, high = one.ci or (None, None)
     for number in (one.value, low, high):
@@ -101,12 +112,21 @@ def _row(run: str, one: Measurement, computed: str) -> dict[str, JSON]:
         "events": _text(one.events),
         "excluded": _text(one.excluded),
         "flags": _text(one.flags),
+        "decisions": _text(one.decisions),
+        "denominator": one.denominator,
+        "null_test": _text(one.null),
+        "judge": _text(one.judge),
+        "version": one.version,
         "computed": computed,
     }
 
 
 def _text(value: JSON) -> str:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _events(written: str) -> tuple[Event, ...]:
+    return tuple(tuple(one) if isinstance(one, list) else one for one in orjson.loads(written))
 
 
 def _measurement(row: Any) -> Measurement:
@@ -118,8 +138,13 @@ def _measurement(row: Any) -> Measurement:
         n_clusters=row["n_clusters"],
         ci=None if row["ci_low"] is None else (row["ci_low"], row["ci_high"]),
         ci_method=row["ci_method"],
-        events=tuple(orjson.loads(row["events"])),
+        events=_events(row["events"]),
+        decisions=_events(row["decisions"]),
+        denominator=row["denominator"],
         excluded=orjson.loads(row["excluded"]),
         flags=tuple(orjson.loads(row["flags"])),
+        null=orjson.loads(row["null_test"]),
+        judge=orjson.loads(row["judge"]),
+        version=row["version"],
         of=orjson.loads(row["of"]),
     )
