@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
-from math import comb
+from math import comb, exp, lgamma
 from random import Random
 from typing import Any, NamedTuple, TypeVar
 
@@ -71,26 +71,33 @@ def _shuffles(labels: Sequence[T], groups: Sequence[list[int]], n_perm: int, see
         yield shuffled
 
 
-def exact_exposure(tables: Sequence[tuple[int, int, int, int]]) -> float:
+def exact_exposure(tables: Sequence[tuple[float, float, float, float]]) -> float:
     """One-sided exact p that exposure goes with the outcome, permuting within strata.
 
-    Each stratum is (exposed with, exposed, unexposed with, unexposed); the statistic is how many exposed have the
-    outcome, over all strata (Fisher 1935 for one; the convolution of hypergeometrics for more).
+    Each stratum is (exposed with, exposed, others with, others); the statistic is how many exposed have the outcome,
+    over all strata (Fisher 1935 for one; the convolution of hypergeometrics for more).
     """
     law, observed = {0: 1.0}, 0
-    for exposed_with, exposed, others_with, others in tables:
-        cases, n = exposed_with + others_with, exposed + others
+    for exposed_with, exposed, others_with, others in (map(int, table) for table in tables):
         observed += exposed_with
-        here = {
-            k: comb(exposed, k) * comb(others, cases - k) / comb(n, cases)
-            for k in range(max(0, cases - others), min(exposed, cases) + 1)
-        }
         together: dict[int, float] = {}
         for k, p in law.items():
-            for more, q in here.items():
+            for more, q in _hypergeometric(exposed, others, exposed_with + others_with):
                 together[k + more] = together.get(k + more, 0.0) + p * q
         law = together
     return min(1.0, sum(p for k, p in law.items() if k >= observed))
+
+
+def _hypergeometric(exposed: int, others: int, cases: int) -> list[tuple[int, float]]:
+    """How many of the cases are exposed, with probabilities; those below 1e-18 are left out."""
+    whole = _log_comb(exposed + others, cases)
+    counts = range(max(0, cases - others), min(exposed, cases) + 1)
+    law = [(k, exp(_log_comb(exposed, k) + _log_comb(others, cases - k) - whole)) for k in counts]
+    return [(k, p) for k, p in law if p > 1e-18]
+
+
+def _log_comb(n: int, k: int) -> float:
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
 
 
 def binomial_tail(k: int, n: int, p: float) -> float:
