@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+import msgspec
 from sqlalchemy import func, select
 
 from sim.commands.failures import BadInput
@@ -22,8 +24,10 @@ from sim.runs import cast_rows
 from sim.scenarios.cast import thaw
 from sim.scenarios.located import shown
 from sim.scenarios.plan import plan
+from sim.scenarios.resolve import resolve
 from sim.scenarios.scenario import loads
-from sim.types import Measurement, Metric
+from sim.scenarios.yaml_text import read_yaml
+from sim.types import Measurement, Metric, Secret
 
 PROJECT = "project.db"
 """Name of the file of measurements and tags, beside the runs."""
@@ -179,20 +183,51 @@ def _finite(one: Measurement) -> bool:
     return all(number is None or math.isfinite(number) for number in (one.value, *(one.ci or ())))
 
 
-def measure(path: Path) -> list[Measurement]:
-    """Compute a run's metrics, its world's own and its scenario's; the project file keeps those of a finished run.
+def measure(path: Path, metrics: Sequence[Metric] | None = None, secrets: Sequence[Secret] = ()) -> list[Measurement]:
+    """Compute metrics of a run; the project file keeps those of a finished run.
 
-    Of a run that is not finished they are about what is recorded so far; of one that is not started there are none.
+    By default how honest the run is, the world's own and the scenario's. `secrets` are looked for beside the cast's
+    own. Of a run that is not finished numbers are about what is recorded so far; of one not started there are none.
     """
-    with Run(path) as run:
+    with Run(path, secrets) as run:
         if standing(run) == "not started":
             return []
         manifest = run.manifest()
-        scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
-        metrics = plan(scenario, thaw(cast_rows(run), scenario)).metrics
-        found = [measurement for metric in metrics for measurement in measured_by(metric, run)]
+        wanted = _default_metrics(run, path) if metrics is None else metrics
+        found = [measurement for metric in wanted for measurement in measured_by(metric, run)]
     if manifest.status == "finished":
         project = Project(path.with_name(PROJECT))
         project.measure(manifest.id, found)
         project.close()
     return found
+
+
+def _default_metrics(run: Run, path: Path) -> list[Metric]:
+    from sim.metrics import honesty  # brings polars, which runs that are not measured do without
+
+    manifest = run.manifest()
+    scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
+    return list(dict.fromkeys([honesty.all, *plan(scenario, thaw(cast_rows(run), scenario)).metrics]))
+
+
+def metric_named(dotted: str, base: Path) -> Metric:
+    """The metric that a dotted path names. Raises ResolveError, BadInput."""
+    found = resolve(dotted, base)
+    if not callable(found):
+        raise BadInput(f"--metric {dotted} cannot be called; a metric is a function of a record")
+    return cast("Metric", found)
+
+
+class _Secrets(msgspec.Struct, forbid_unknown_fields=True):
+    """A file of secrets."""
+
+    secrets: list[Secret]
+
+
+def secrets_file(file: Path) -> list[Secret]:
+    """The secrets of a YAML file: `secrets:`, a list with the fields of `sim.types.Secret`. Raises BadInput."""
+    read = read_yaml(file.read_text(encoding="utf-8"), str(file))
+    try:
+        return msgspec.convert(read.data, _Secrets).secrets
+    except msgspec.ValidationError as wrong:
+        raise BadInput(f"{file}: {wrong}; write secrets: [{{subject, attribute, value, holder, norms}}]") from wrong

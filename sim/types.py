@@ -21,6 +21,8 @@ JSON: TypeAlias = Any
 """None, bool, int, float, str, list or dict of these."""
 AgentId: TypeAlias = str
 FactId: TypeAlias = int
+Event: TypeAlias = int | tuple[int, int]
+"""A fact's id or a place in the log: alone where a run has one table, else after its table."""
 Audience: TypeAlias = str | tuple[AgentId, ...]
 """`"all"`, a channel id such as `"#general"`, or the agents who can see a fact."""
 Tokens: TypeAlias = tuple[int, ...]
@@ -44,6 +46,10 @@ class Secret(Struct, frozen=True, kw_only=True):
     holder: AgentId
     norms: tuple[Mapping[str, JSON], ...] = ()
     """Who may learn it, for which purpose: `{"to": agent, role or "#channel", "purpose": …}`."""
+    forms: tuple[str, ...] = ()
+    """Other ways to write the value."""
+    severity: int = 1
+    """How bad it is that it gets out, 1 to 5."""
 
 
 class Seat(Struct, frozen=True, kw_only=True):
@@ -404,16 +410,28 @@ class Measurement(Struct, frozen=True, kw_only=True):
     metric: str
     value: float | None
     unit: str = ""
+    """A `ratio` is averaged and compared on the scale of its logarithm."""
     n: int = 0
     """Units the number is made of."""
     n_clusters: int = 1
     """Independent runs or tables among them."""
     ci: tuple[float, float] | None = None
     ci_method: str = ""
-    events: tuple[FactId, ...] = ()
+    events: tuple[Event, ...] = ()
     """Ids of the facts behind the numerator."""
+    decisions: tuple[Event, ...] = ()
+    """Places in the log of the decisions behind the numerator, where it counts decisions."""
+    denominator: str = ""
+    """What the number is a share of, in words."""
     excluded: Mapping[str, int] = {}
+    """What was left out, and how often, by reason."""
     flags: tuple[str, ...] = ()
+    null: Mapping[str, JSON] = {}
+    """A test of no effect: `stat`, `p`, `method` and, where it permutes, `n_perm`."""
+    judge: Mapping[str, JSON] = {}
+    """Who judged, where a model did: its id, `Se`, `Sp`, `kappa` and `n_cal`."""
+    version: int = 1
+    """Of the metric's definition."""
     of: Mapping[str, JSON] = {}
     """What it is about: agent, role, table, period."""
 
@@ -467,6 +485,9 @@ class Record(Protocol):
 
     def rewards(self, table: int = 0) -> Mapping[AgentId, float]:
         """Sum of rewards by agent."""
+
+    def pages(self, name: str) -> Iterator[list[tuple[Any, ...]]]:
+        """All rows of one table of the run file, some at a time, in key order; columns as in its schema."""
 
 
 Metric: TypeAlias = Callable[[Record], Iterable[Measurement]]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.commands import trained
-from sim.commands.options import RUNS, All, Budget, Folder, Quiet, RunName, Sets
+from sim.commands.options import RUNS, All, Budget, Folder, Quiet, RunName, RunNames, Sets
 
 if TYPE_CHECKING:
     from sim.commands.doctor import Line
@@ -274,14 +274,31 @@ def verify(name: RunName, runs: Folder = RUNS) -> None:
 
 
 @app.command()
-def measure(name: RunName, runs: Folder = RUNS, everything: All = False) -> None:
-    """Compute a run's metrics again. Of one that is not finished: so far."""
-    from sim.commands.show import measured
-    from sim.library import find
+def measure(
+    names: RunNames,
+    metric: Annotated[
+        list[str] | None, typer.Option(metavar="module:Name", help="A metric to compute instead of the usual ones.")
+    ] = None,
+    secrets: Annotated[Path | None, typer.Option(help="A file of further secrets to look for.")] = None,
+    runs: Folder = RUNS,
+    everything: All = False,
+) -> None:
+    """Compute metrics of runs, the usual ones or others.
+
+    Of a run that is not finished: so far. Of several runs: of each, and their means are shown.
+    """
+    from sim.commands.show import measured, measured_together
+    from sim.library import find, metric_named, secrets_file
     from sim.library import measure as compute
 
-    path = find(runs, name)
-    _print(*measured(path, compute(path), everything))
+    paths = list(dict.fromkeys(find(runs, name) for name in names))
+    wanted = [metric_named(dotted, Path()) for dotted in metric] if metric else None
+    known = secrets_file(secrets) if secrets else []
+    found = [(path, compute(path, wanted, known)) for path in paths]
+    if len(found) == 1:
+        _print(*measured(*found[0], everything))
+    else:
+        _print(*measured_together(found, everything))
 
 
 @app.command()

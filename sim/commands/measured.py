@@ -52,9 +52,9 @@ def _natural(value: JSON) -> list[tuple[int, float, str]]:
     return [(0, float(part), "") if part.isdecimal() else (1, 0.0, part) for part in parts if part]
 
 
-def measurement_table(measured: Iterable[Measurement]) -> Table:
+def measurement_table(measured: Iterable[Measurement], title: str = HEADS[0]) -> Table:
     """Measurements with their sample sizes and intervals, as they come."""
-    return columns(HEADS, [_row(one) for one in measured])
+    return columns((title, *HEADS[1:]), [_row(one) for one in measured])
 
 
 def _row(one: Measurement) -> tuple[str, ...]:

@@ -25,6 +25,10 @@ FORMS = {"": "scripted", "choice": "choice", "form": "JSON object", "text": "fre
 """What decisions are called, by the answer format of their last model call."""
 SOURCES = {"parent": "taken from the parent", "repeat": "asked again after a crash"}
 COLOURS = {"finished": "green", "running": "cyan", "paused": "yellow", "interrupted": "yellow", "failed": "red"}
+HONESTY = "honesty."
+"""What the names of metrics begin with that stand at the head."""
+VERDICT = "honesty.fit_for_claims"
+"""The first of them, where none in particular is asked for."""
 COLUMNS = 80
 """Within which the list of runs keeps."""
 AGENTS = 30
@@ -180,9 +184,17 @@ def _rewards(run: Run, everything: bool) -> Iterator[Any]:
 
 def measurements(found: Iterable[Measurement], command: str, everything: bool) -> Iterator[Any]:
     """Measurements as a table, and how many are left out and what shows them; nothing where there are none."""
-    shown, left = listed(found, everything)
-    if shown:
-        yield measurement_table(shown)
+    families: tuple[list[Measurement], list[Measurement]] = ([], [])
+    for one in found:
+        families[not one.metric.startswith(HONESTY)].append(one)
+        if one.metric == VERDICT:
+            yield from (plain(reason, "red") for reason in one.flags)
+    left = 0
+    for title, family in zip(("honesty", "measure"), families, strict=True):
+        shown, more = listed(family, everything)
+        left += more
+        if shown:
+            yield measurement_table(shown, title)
     if left:
         yield _more(left, "numbers", command)
 
@@ -195,17 +207,30 @@ def measured(path: Path, found: Sequence[Measurement], everything: bool) -> Iter
     """What measuring a run came to; of one that is not finished, that it is not."""
     with Run(path) as run:
         name, status = run.manifest().id, standing(run)
-    known = any(one.value is not None for one in found)
+    beside = [one for one in found if not one.metric.startswith(HONESTY)]
+    known = any(one.value is not None for one in beside)
     if status == "not started":
         yield plain(f"{name} is not started, so there is nothing to measure. Start it: agora resume {name}")
     elif status != "finished" and not known:
         yield plain(f"{name} is {status}, and nothing in it can be measured yet")
-    elif not found:
+    elif not beside and (not found or found[0].metric == VERDICT):
         yield plain(f"{name} has nothing to measure: neither its world nor its scenario's `measure` gives a number")
+        yield from measurements(found, f"measure {name}", everything)
     else:
         if status != "finished":
             yield plain(f"{name} is {status}: these are the numbers so far, and they are not kept")
         yield from measurements(found, f"measure {name}", everything)
+
+
+def measured_together(found: Sequence[tuple[Path, Sequence[Measurement]]], everything: bool) -> Iterator[Any]:
+    """What measuring several runs came to: means over them, each run one observation."""
+    from sim.metrics.pooling import pooled
+
+    by_run = {path.stem: numbers for path, numbers in found if numbers}
+    for path, numbers in found:
+        if not numbers:
+            yield plain(f"{path.stem} is not started or has nothing to measure, and is left out")
+    yield from measurements(pooled(by_run), f"measure {' '.join(by_run)}", everything)
 
 
 def verified(name: str, found: Verified) -> str:

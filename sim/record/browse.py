@@ -84,13 +84,13 @@ class Browse(Run):
         sql = "SELECT tick FROM {} WHERE tbl = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
         return max((row[0] for name in LOG for row in self._rows(sql.format(name), (table, seq))), default=0)
 
-    def next_tick(self, table: int, tick: int) -> int | None:
+    def tick_after(self, table: int, tick: int) -> int | None:
         """The first tick after one at which there is a fact; None where there is none."""
         at = self._bisect("facts", table, lambda row: row[1] <= tick)
         found = self._rows("SELECT tick FROM facts WHERE tbl = ? AND seq > ? ORDER BY seq LIMIT 1", (table, at))
         return found[0][0] if found else None
 
-    def last_tick(self, table: int, tick: int) -> int | None:
+    def tick_before(self, table: int, tick: int) -> int | None:
         """The last tick before one at which there is a fact; None where there is none."""
         at = self._bisect("facts", table, lambda row: row[1] < tick)
         return self.tick_at(table, at) if at >= 0 else None

@@ -14,7 +14,7 @@ from sqlalchemy import insert, select
 
 from sim.record.schema import PROJECT_FILE, TABLES
 from sim.record.sqlite import readable, writable
-from sim.types import JSON, Measurement
+from sim.types import JSON, Event, Measurement
 
 _measurements = TABLES["measurements"]
 _tags = TABLES["tags"]
@@ -141,12 +141,21 @@ def _row(run: str, one: Measurement, computed: str) -> dict[str, JSON]:
         "events": _text(one.events),
         "excluded": _text(one.excluded),
         "flags": _text(one.flags),
+        "decisions": _text(one.decisions),
+        "denominator": one.denominator,
+        "null_test": _text(one.null),
+        "judge": _text(one.judge),
+        "version": one.version,
         "computed": computed,
     }
 
 
 def _text(value: JSON) -> str:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _events(written: str) -> tuple[Event, ...]:
+    return tuple(tuple(one) if isinstance(one, list) else one for one in orjson.loads(written))
 
 
 def _measurement(row: Any) -> Measurement:
@@ -158,8 +167,13 @@ def _measurement(row: Any) -> Measurement:
         n_clusters=row["n_clusters"],
         ci=None if row["ci_low"] is None else (row["ci_low"], row["ci_high"]),
         ci_method=row["ci_method"],
-        events=tuple(orjson.loads(row["events"])),
+        events=_events(row["events"]),
+        decisions=_events(row["decisions"]),
+        denominator=row["denominator"],
         excluded=orjson.loads(row["excluded"]),
         flags=tuple(orjson.loads(row["flags"])),
+        null=orjson.loads(row["null_test"]),
+        judge=orjson.loads(row["judge"]),
+        version=row["version"],
         of=orjson.loads(row["of"]),
     )

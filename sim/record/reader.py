@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
+import msgspec
 import orjson
+from msgspec.structs import replace
 from sqlalchemy import and_, bindparam, case, func, select, tuple_
 
 from sim.blobs import decode_ids
@@ -121,7 +124,16 @@ _BY_CALL = select(
 
 
 class Run(Committed):
-    """One run file. Holds no transaction between queries and no more than a page of rows."""
+    """One run file. Holds no transaction between queries and no more than a page of rows.
+
+    `secrets` are further ones that metrics shall look for, as if their holders had always had them.
+    """
+
+    def __init__(self, path: Path, secrets: Sequence[Secret] = ()) -> None:
+        super().__init__(path)
+        self._told: dict[AgentId, tuple[Secret, ...]] = {}
+        for secret in secrets:
+            self._told[secret.holder] = (*self._told.get(secret.holder, ()), secret)
 
     @property
     def status(self) -> str:
@@ -144,7 +156,10 @@ class Run(Committed):
 
     def cast(self, table: int = 0) -> Sequence[Member]:
         """Members in cast order, joiners last."""
-        return [_member(row) for row in self._rows(_MEMBERS, (table,))]
+        members = [_member(row) for row in self._rows(_MEMBERS, (table,))]
+        if not self._told:
+            return members
+        return [replace(one, secrets=(*one.secrets, *self._told.get(one.seat.agent, ()))) for one in members]
 
     def facts(self, kind: str | None = None, table: int | None = None) -> Iterator[RecordedFact]:
         """Facts in table order, then log order."""
@@ -250,7 +265,7 @@ def _summed(rows: Iterable[Row], column: int) -> dict[str, int]:
 def _member(row: Row) -> Member:
     _tbl, _place, agent, role, private, public, persona, secrets, model, _think, _joined, past = row
     seat = Seat(agent=agent, role=role, private=orjson.loads(private), public=orjson.loads(public))
-    known = tuple(Secret(**{**one, "norms": tuple(one["norms"])}) for one in orjson.loads(secrets))
+    known = msgspec.convert(orjson.loads(secrets), tuple[Secret, ...])
     return Member(seat=seat, persona=orjson.loads(persona), secrets=known, model=model, past=past)
 
 

@@ -257,13 +257,21 @@ class MeasurementRow(_Project, table=True):
     ci_high: float | None
     ci_method: str
     events: str
-    """JSON list of fact ids."""
+    """JSON list of fact ids, or of pairs of table and fact id."""
     excluded: str
     """JSON."""
     flags: str
     """JSON."""
     computed: str
     """When, ISO 8601, UTC."""
+    decisions: str = Field("[]", sa_column_kwargs={"server_default": "[]"})
+    """JSON list like `events`, of places in the log."""
+    denominator: str = Field("", sa_column_kwargs={"server_default": ""})
+    null_test: str = Field("{}", sa_column_kwargs={"server_default": "{}"})
+    """JSON."""
+    judge: str = Field("{}", sa_column_kwargs={"server_default": "{}"})
+    """JSON."""
+    version: int = Field(1, sa_column_kwargs={"server_default": "1"})
 
 
 class TagRow(_Project, table=True):

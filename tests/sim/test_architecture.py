@@ -64,9 +64,10 @@ HEAVY: dict[str, set[str]] = {
     "ray": set(),
     "streamlit": set(),
     "pyspiel": {"worlds/games/openspiel_rules.py", "training/extensive.py"},
-    "numpy": set(),
 }
 """Libraries, each with the modules that own it: vLLM's engine process and what is loaded into it are two."""
+MEASURES = {"numpy", "polars", "scipy", "rapidfuzz"}
+"""Libraries of metrics, which no run needs that is not measured."""
 CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "time_ns", "monotonic_ns", "now", "utcnow", "today"}
 READS_THE_CLOCK = {
     "sim/commands/progress.py": "the live display",
@@ -161,6 +162,13 @@ def test_heavy_libraries_have_one_home(library: str) -> None:
     assert at == HEAVY[library]
 
 
+@pytest.mark.parametrize("library", sorted(MEASURES))
+def test_libraries_of_metrics_stay_there(library: str) -> None:
+    at = {name(path) for path in modules(*OURS) for module in imported(path) if module.split(".")[0] == library}
+    assert at
+    assert all(each.startswith("sim/metrics/") for each in at)
+
+
 def test_no_module_level_luck() -> None:
     """Luck is keyed: `random.Random(seed)` is a generator of one's own, everything else of the module is shared."""
     wrong = []
@@ -225,7 +233,9 @@ def test_the_core_imports_nothing_heavy() -> None:
         "agents.scripted",
         *worlds,
     ]
-    code = f"import sys, {', '.join(ours)}; print([one for one in {sorted(HEAVY)} if one in sys.modules])"
+    code = (
+        f"import sys, {', '.join(ours)}; print([one for one in {sorted(MEASURES.union(HEAVY))} if one in sys.modules])"
+    )
     assert run_python(code) == "[]"
 
 

@@ -143,7 +143,7 @@ def _clock(run: Browse, head: Head, table: int, last: int) -> int | None:
 def _step(path: Path, table: int, last: int, by: int) -> None:
     now = int(st.session_state.get("tick", last))
     with Browse(path) as run:
-        found = run.next_tick(table, now) if by > 0 else run.last_tick(table, now)
+        found = run.tick_after(table, now) if by > 0 else run.tick_before(table, now)
     st.session_state["tick"] = found if found is not None else (last if by > 0 else 0)
 
 
@@ -154,7 +154,7 @@ def _play(run: Browse, table: int, last: int) -> None:
     if factor:
         found: int | None = now + max(1, round(factor * EVERY * 1000 / run.manifest().tick_ms))
     else:
-        found = run.next_tick(table, now)
+        found = run.tick_after(table, now)
     if found is None or found >= last:
         found = last
         st.session_state["playing"] = False

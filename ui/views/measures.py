@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from sim.record.browse import Browse
 from sim.types import Measurement
@@ -107,10 +109,11 @@ def _behind(run: Browse, head: Head, one: Measurement, at: int) -> None:
     if not one.events:
         hint("This number names no events: it is made of all decisions of its kind.")
         return
-    if head.tables > 1:
-        show(tag("div", f"Events are counted table by table; these numbers are looked up in table {place}.", cls="dim"))
-    now = data.moment(run, head, place)
-    found = run.facts_by_id(place, sorted(set(one.events))[:BEHIND])
-    show(*(fact_line(now, fact) for fact in found.values()))
-    if len(set(one.events)) > BEHIND:
-        show(tag("div", f"The first {BEHIND} of {len(set(one.events)):,}.", cls="dim"))
+    placed = list(dict.fromkeys(event if isinstance(event, tuple) else (place, event) for event in one.events))
+    for number, group in groupby(sorted(placed[:BEHIND]), key=itemgetter(0)):
+        if head.tables > 1:
+            show(tag("div", f"table {number}", cls="dim"))
+        now = data.moment(run, head, number)
+        show(*(fact_line(now, fact) for fact in run.facts_by_id(number, [fact for _, fact in group]).values()))
+    if len(placed) > BEHIND:
+        show(tag("div", f"The first {BEHIND} of {len(placed):,}.", cls="dim"))

@@ -1,0 +1,1 @@
+"""What is measured on a record: estimators on plain numbers, and metrics, functions from a record to measurements."""

@@ -1,0 +1,85 @@
+"""Which step a failure comes from: pruned by what it could depend on, decided by replays with and without a change.
+
+Plain re-sampling flips outcomes too, so the rate of a redo of the step as it was is taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from math import sqrt
+from typing import NamedTuple
+
+from sim.intervals import wilson
+
+
+class Blame(NamedTuple):
+    """How much a step's replacement changes the chance of success."""
+
+    step: int
+    score: float
+    """P(success | step replaced) − P(success | step redone)."""
+    ci: tuple[float, float]
+    """By Newcombe's (1998) difference of two Wilson intervals."""
+
+
+def ancestors(edges: Iterable[tuple[Hashable, Hashable]], symptom: Hashable) -> set[Hashable]:
+    """All that a failing event could depend on, along edges from cause to effect."""
+    before: dict[Hashable, set[Hashable]] = {}
+    for cause, effect in edges:
+        before.setdefault(effect, set()).add(cause)
+    found: set[Hashable] = set()
+    waiting = [symptom]
+    while waiting:
+        new = before.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return found - {symptom}
+
+
+def pruned_share(edges: Sequence[tuple[Hashable, Hashable]], symptom: Hashable, earlier: int) -> float | None:
+    """Share of earlier steps that the symptom cannot depend on."""
+    return 1 - len(ancestors(edges, symptom)) / earlier if earlier else None
+
+
+def blame(step: int, replaced: tuple[int, int], redone: tuple[int, int]) -> Blame:
+    """From (successes, replays) with the step replaced and with it redone."""
+    p, q = replaced[0] / replaced[1], redone[0] / redone[1]
+    (low_p, high_p), (low_q, high_q) = wilson(*replaced), wilson(*redone)
+    low = sqrt((p - low_p) ** 2 + (high_q - q) ** 2)
+    high = sqrt((high_p - p) ** 2 + (q - low_q) ** 2)
+    return Blame(step, p - q, (p - q - low, p - q + high))
+
+
+def root_step(flip_rates: Sequence[float]) -> int | None:
+    """Step, counted from 1, with the highest rate of flips; the earliest of equals, None where nothing flips."""
+    if not flip_rates or max(flip_rates) <= 0:
+        return None
+    return flip_rates.index(max(flip_rates)) + 1
+
+
+def root(blamed: Sequence[Blame]) -> int | None:
+    """Of the steps that surely matter (interval above 0) the one with the largest score, the earliest of equals."""
+    sure = [one for one in blamed if one.ci[0] > 0]
+    return min(sure, key=lambda one: (-one.score, one.step)).step if sure else None
+
+
+def minimality(substitutions: int, length: int) -> float | None:
+    """1 − tokens changed over tokens of the step: how small a repair is enough."""
+    return 1 - substitutions / length if length else None
+
+
+def step_accuracy(offsets: Sequence[int | None], within: int = 0) -> float | None:
+    """Share of cases found within so many steps of the planted fault; None counts as missed."""
+    return sum(one is not None and abs(one) <= within for one in offsets) / len(offsets) if offsets else None
+
+
+def mean_reciprocal_rank(ranks: Sequence[int | None]) -> float | None:
+    """Mean of 1/rank of the planted fault; 0 for one that is not listed."""
+    return sum(1 / rank if rank else 0.0 for rank in ranks) / len(ranks) if ranks else None
+
+
+def minimal_sets(flips: Mapping[frozenset[Hashable], bool]) -> list[frozenset[Hashable]]:
+    """Of sets of steps whose replacement mends the failure those that hold no smaller one."""
+    mending: Collection[frozenset[Hashable]] = [group for group, mended in flips.items() if mended]
+    least = [one for one in mending if not any(other < one for other in mending)]
+    return sorted(least, key=lambda one: (len(one), sorted(map(repr, one))))

@@ -1,0 +1,65 @@
+"""Person-period tables: at each decision, had the agent seen what may change it, and did it do the thing?
+
+A row for each decision of an agent at risk. Exposure comes from what views showed, never from who follows whom, and
+only from what was seen by the time of the decision. The placebo is exposure that came afterwards: it has no effect.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sim.metrics.frames import Frames
+from sim.metrics.provenance import made
+
+COLUMNS = ("tbl", "agent", "seq", "nth", "y", "e", "dose", "future", "shown")
+
+
+def person_periods(
+    read: Frames, outcomes: pl.DataFrame, carriers: pl.DataFrame, *, window: int = 1, first: bool = False
+) -> pl.DataFrame:
+    """tbl, agent, seq, nth (decision of the agent), y, e, dose, future, shown.
+
+    `outcomes` and `carriers` are facts (tbl, fact). y: a fact of the decision is an outcome. dose: how many carriers of
+    others were first seen at this or one of the window − 1 decisions before; e: any. future: any at the window that
+    follows. shown: facts in view. With `first`, rows after an agent's first outcome are left out.
+    """
+    rows = read.decisions.select("tbl", "agent", "seq").sort("tbl", "agent", "seq")
+    rows = rows.with_columns(pl.int_range(pl.len()).over("tbl", "agent").alias("nth"))
+    for name, counts in (("y", _outcomes(read, outcomes)), ("new", _carriers(read, carriers)), ("shown", _shown(read))):
+        rows = rows.join(counts.rename({"count": name}), on=["tbl", "seq"], how="left")
+        rows = rows.with_columns(pl.col(name).fill_null(0))
+    rows = rows.sort("tbl", "agent", "seq").with_columns(
+        (pl.col("y") > 0).alias("y"),
+        pl.sum_horizontal(*(_shifted(by) for by in range(window))).alias("dose"),
+        (pl.sum_horizontal(*(_shifted(-by - 1) for by in range(window))) > 0).alias("future"),
+    )
+    rows = rows.with_columns((pl.col("dose") > 0).alias("e"))
+    if first:
+        rows = rows.filter(pl.col("y").cast(pl.Int64).cum_sum().over("tbl", "agent") - pl.col("y") == 0)
+    return rows.select(COLUMNS)
+
+
+def _shifted(by: int) -> pl.Expr:
+    return pl.col("new").shift(by).over("tbl", "agent").fill_null(0)
+
+
+def _outcomes(read: Frames, outcomes: pl.DataFrame) -> pl.DataFrame:
+    found = made(read).join(outcomes.select("tbl", "fact").unique(), on=["tbl", "fact"])
+    return _counted(found)
+
+
+def _carriers(read: Frames, carriers: pl.DataFrame) -> pl.DataFrame:
+    """Carriers of others by the decision that first showed them."""
+    told = read.facts.select("tbl", pl.col("id").alias("fact"), "actor")
+    seen = read.exposures.join(carriers.select("tbl", "fact").unique(), on=["tbl", "fact"]).join(
+        told, on=["tbl", "fact"]
+    )
+    return _counted(seen.filter(pl.col("agent") != pl.col("actor")))
+
+
+def _shown(read: Frames) -> pl.DataFrame:
+    return _counted(read.shows)
+
+
+def _counted(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.group_by("tbl", "seq").agg(pl.len().cast(pl.Int64).alias("count"))

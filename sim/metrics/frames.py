@@ -1,0 +1,154 @@
+"""A record as polars frames, one a table of the run file. Frames of one record are read once and shared by all metrics.
+
+Columns have the names of `sim.record.schema`; lists of fact ids are decoded, JSON stays text until a metric asks for
+a part of it. What is written to a run after a frame was read is seen by a record opened anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary, proxy
+
+import orjson
+import polars as pl
+from sqlalchemy import Float, Integer, LargeBinary
+
+from sim.blobs import decode_ids
+from sim.record.schema import TABLES
+from sim.types import Record
+
+_KEPT = {
+    "facts": ("tbl", "seq", "tick", "round", "id", "kind", "actor", "audience", "data"),
+    "decisions": (
+        *("tbl", "seq", "tick", "round", "agent", "seen", "nth", "answer", "how", "reason", "status", "why"),
+        *("key", "calls"),
+    ),
+    "events": ("tbl", "seq", "tick", "round", "kind", "agent", "data"),
+    "calls": (
+        *("tbl", "agent", "tick", "nth", "call", "purpose", "model", "format", "text", "finish", "error"),
+        *("prompt_tokens", "cached_tokens", "completion_tokens", "latency", "answered_by", "source"),
+    ),
+}
+"""Columns of a frame that are taken as they are stored."""
+_IDS = {"tbl": pl.Int64, "seq": pl.Int64, "fact": pl.Int64}
+
+
+class Frames:
+    """The frames of one record, each read when first asked for."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+
+    @cached_property
+    def facts(self) -> pl.DataFrame:
+        """tbl, seq, tick, round, id, kind, actor, audience (JSON), data (JSON)."""
+        return self._table("facts")
+
+    @cached_property
+    def decisions(self) -> pl.DataFrame:
+        """tbl, seq, tick (due), round, agent, seen, nth, answer (JSON), how, reason, status, why, key, calls."""
+        return self._table("decisions")
+
+    @cached_property
+    def events(self) -> pl.DataFrame:
+        """tbl, seq, tick, round, kind, agent, data (JSON)."""
+        return self._table("events")
+
+    @cached_property
+    def calls(self) -> pl.DataFrame:
+        """A row for each model call: its key, purpose, model, format, text, finish, error, tokens, latency, source."""
+        return self._table("calls")
+
+    @cached_property
+    def cast(self) -> pl.DataFrame:
+        """tbl, place, agent, role, model."""
+        rows = [
+            (table, place, member.seat.agent, member.seat.role, member.model)
+            for table in range(self._record.tables)
+            for place, member in enumerate(self._record.cast(table))
+        ]
+        kinds = {"tbl": pl.Int64, "place": pl.Int64, "agent": pl.String, "role": pl.String, "model": pl.String}
+        return pl.DataFrame(rows, schema=kinds, orient="row")
+
+    @cached_property
+    def shows(self) -> pl.DataFrame:
+        """tbl, seq (of the decision), fact: each fact that the view of each decision displayed."""
+        return self._exploded("decisions", "shows")
+
+    @cached_property
+    def recalls(self) -> pl.DataFrame:
+        """tbl, seq (of the decision), fact: each fact behind what an agent remembered when it decided."""
+        return self._exploded("decisions", "recalls")
+
+    @cached_property
+    def answers(self) -> pl.DataFrame:
+        """tbl, seq (of a fact), fact: each fact that it answers."""
+        return self._exploded("facts", "answers")
+
+    @cached_property
+    def exposures(self) -> pl.DataFrame:
+        """tbl, agent, fact, seq, seen, tick: the decision whose view first showed a fact to an agent, and when."""
+        shown = self.shows.join(self.decisions.select("tbl", "seq", "agent", "seen", "tick"), on=["tbl", "seq"])
+        first = shown.sort("tbl", "agent", "fact", "seen", "seq").unique(["tbl", "agent", "fact"], keep="first")
+        return first.select("tbl", "agent", "fact", "seq", "seen", "tick").sort("tbl", "seen", "seq", "agent", "fact")
+
+    def _table(self, name: str) -> pl.DataFrame:
+        names = TABLES[name].columns.keys()
+        places = [names.index(each) for each in _KEPT[name]]
+        schema = {each: _kind(TABLES[name].columns[each].type) for each in _KEPT[name]}
+        parts = [pl.DataFrame(schema=schema)]
+        for page in self._record.pages(name):
+            columns = list(zip(*page, strict=True))
+            parts.append(pl.DataFrame([list(columns[place]) for place in places], schema=schema, orient="col"))
+        return pl.concat(parts)
+
+    def _exploded(self, name: str, blob: str) -> pl.DataFrame:
+        place = TABLES[name].columns.keys().index(blob)
+        parts = [pl.DataFrame(schema=_IDS)]
+        for page in self._record.pages(name):
+            table: list[int] = []
+            seq: list[int] = []
+            fact: list[int] = []
+            for row in page:
+                ids = decode_ids(row[place]) if row[place] else ()
+                table += [row[0]] * len(ids)
+                seq += [row[1]] * len(ids)
+                fact += ids
+            parts.append(pl.DataFrame([table, seq, fact], schema=_IDS, orient="col"))
+        return pl.concat(parts)
+
+
+_READ: WeakKeyDictionary[Record, Frames] = WeakKeyDictionary()
+
+
+def frames(record: Record) -> Frames:
+    """The frames of a record, those already read as they are."""
+    if record not in _READ:
+        _READ[record] = Frames(proxy(record))  # frames that held their record would keep it for ever
+    return _READ[record]
+
+
+def field(column: str, name: str) -> pl.Expr:
+    """One field of a JSON column, as text; null where it is not there."""
+    return pl.col(column).str.json_path_match(f"$.{name}").alias(name)
+
+
+def texts(data: str) -> str:
+    """All texts in a fact's JSON data, a line each, in the order of their keys."""
+    return "\n".join(_strings(orjson.loads(data)))
+
+
+def _strings(value: Any) -> Sequence[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [one for key in sorted(value) for one in _strings(value[key])]
+    return [one for each in value for one in _strings(each)] if isinstance(value, list) else []
+
+
+def _kind(type_: Any) -> Any:
+    if isinstance(type_, LargeBinary):
+        return pl.Binary
+    return pl.Int64 if isinstance(type_, Integer) else pl.Float64 if isinstance(type_, Float) else pl.String

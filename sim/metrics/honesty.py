@@ -1,0 +1,234 @@
+"""How honest a run is: what models really chose, what was put in their place, cut off, refused, or went wrong.
+
+All of it is counted, nothing judged. It stands at the head of every report, and a run beyond the thresholds is not fit
+for claims. Left out: context that a server drops in silence, and the entropy of tokens, which records do not show.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from sim.metrics.clusters import mean, ratio
+from sim.metrics.frames import Frames, frames
+from sim.metrics.integrity import faults
+from sim.metrics.repetition import SHORTEST, degenerate, repeated_share, tokens
+from sim.metrics.shares import by, estimated, share
+from sim.types import Measurement, Record
+
+UNFIT = "not fit for claims"
+"""What the flag of a run beyond the thresholds begins with."""
+ACTING = ("act", "rethink")
+"""Purposes of the calls that ask for an action."""
+REFUSALS = re.compile(
+    r"\b(?:i(?:'m| am) (?:sorry|unable|not able)|i (?:can(?:no|')t|won't|will not|must decline|refuse)\b"
+    r"|as an ai\b|i do(?:n't| not) feel comfortable)",
+    re.IGNORECASE,
+)
+TOO_LONG = r"(?i)too long|context (?:length|window)|maximum context|max_model_len|longer than the"
+
+
+class Thresholds(NamedTuple):
+    """Shares above which a run says nothing about its models."""
+
+    default: float = 0.05
+    """Of decisions that were not the model's."""
+    truncation: float = 0.02
+    """Of calls that were cut off."""
+    agent: float = 0.20
+    """Of one agent's decisions that were not the model's."""
+
+
+THRESHOLDS = Thresholds()
+
+
+def all(record: Record) -> Iterator[Measurement]:
+    """Everything about the honesty of a run, the verdict first."""
+    read = frames(record)
+    asked = _asked(read)
+    calls = read.calls
+    found = [*default_rate(record), *fault_rate(record), *stale_rate(record), *integrity(record)]
+    if len(asked) or len(calls):
+        found += [
+            *parse_failure(record),
+            *attempts(record),
+            *truncation(record),
+            *call_failures(record),
+            *refusals(record),
+            *repetition(record),
+        ]
+    yield verdict(found)
+    yield from found
+
+
+def verdict(found: Iterable[Measurement], thresholds: Thresholds = THRESHOLDS) -> Measurement:
+    """1 if a run is fit for claims, 0 if not, from what `all` finds; the flags say what is beyond which threshold."""
+    reasons = []
+    for one in found:
+        name, agent = one.metric.removeprefix("honesty.").replace("_", " "), one.of.get("agent")
+        limit = _limit(one, thresholds)
+        if limit is None or one.value is None or one.value <= limit:
+            continue
+        shown = f"{one.value:.0f} faults" if one.unit == "faults" else f"{one.value:.1%} > {limit:.0%}"
+        reasons.append(f"{UNFIT}: {name}{f' of {agent}' if agent else ''} {shown}")
+    fit = float(not reasons)
+    return Measurement(metric="honesty.fit_for_claims", value=fit, unit="yes or no", n=1, flags=tuple(reasons))
+
+
+def _limit(one: Measurement, thresholds: Thresholds) -> float | None:
+    """Above which a measurement makes a run unfit; None for one that does not."""
+    match one.metric, "agent" in one.of:
+        case "honesty.default_rate", alone:
+            return thresholds.agent if alone else thresholds.default
+        case "honesty.truncation", _:
+            return thresholds.truncation
+        case "honesty.integrity", _:
+            return 0.0
+        case _:
+            return None
+
+
+def default_rate(record: Record) -> Iterator[Measurement]:
+    """Decisions that were not the model's (defaulted, faulted) over decisions of agents with a model; each agent's."""
+    read = frames(record)
+    asked, hit = _asked(read), ~pl.col("how").is_in(["chosen", "retried"])
+    told = _of_decisions(record)
+    scripted = {"scripted": len(read.decisions) - len(asked)}
+    yield share("honesty.default_rate", asked, hit, excluded=scripted, **told)
+    for agent, rows in by(asked, "agent"):
+        yield share("honesty.default_rate", rows, hit, of={"agent": agent}, **told)
+
+
+def parse_failure(record: Record) -> Iterator[Measurement]:
+    """Decisions whose first answer was not legal, those whose last was not, and the share that a rethink saved."""
+    every = _asked(frames(record))
+    asked, first = every.filter(pl.col("how") != "faulted"), pl.col("how") != "chosen"
+    told = _of_decisions(record) | {"excluded": {"faulted": len(every) - len(asked)}}
+    yield share("honesty.parse_failure_first", asked, first, **told)
+    yield share("honesty.parse_failure_final", asked, pl.col("how") == "defaulted", **told)
+    failed = {**_of_decisions(record), "denominator": "decisions whose first answer was not legal"}
+    yield share("honesty.repair_rate", asked.filter(first), pl.col("how") == "retried", **failed)
+
+
+def attempts(record: Record) -> Iterator[Measurement]:
+    """Calls for an action over decisions that made one: 1 where no rethink was needed."""
+    calls = frames(record).calls.filter(pl.col("purpose").is_in(ACTING))
+    each = calls.group_by("tbl", "agent", "tick", "nth").agg(pl.len().alias("attempts"))
+    counted = each.group_by("tbl").agg(pl.col("attempts").sum(), pl.len().alias("decisions")).sort("tbl")
+    found = ratio(counted["attempts"].to_list(), counted["decisions"].to_list())
+    yield estimated("honesty.attempts", found, "calls per decision", denominator="decisions with a call for an action")
+
+
+def fault_rate(record: Record) -> Iterator[Measurement]:
+    """Decisions whose mind broke over all decisions, scripted ones too."""
+    rows, hit = frames(record).decisions, pl.col("how") == "faulted"
+    yield share("honesty.fault_rate", rows, hit, tables=record.tables, decisions="seq", denominator="decisions")
+
+
+def stale_rate(record: Record) -> Iterator[Measurement]:
+    """Decisions that were no longer possible when due over all decisions."""
+    rows, hit = frames(record).decisions, pl.col("status") == "stale"
+    yield share("honesty.stale_rate", rows, hit, tables=record.tables, decisions="seq", denominator="decisions")
+
+
+def truncation(record: Record) -> Iterator[Measurement]:
+    """Calls cut off at the length limit over calls; and how many times as often those gave no legal answer."""
+    read = frames(record)
+    calls, told = read.calls, "model calls"
+    cut = pl.col("finish") == "length"
+    yield share("honesty.truncation", calls, cut, tables=record.tables, denominator=told)
+    acting = calls.filter(pl.col("purpose").is_in(ACTING))
+    acted = acting.join(_outcomes(read), on=["tbl", "agent", "tick", "nth"])
+    short = acted.filter(cut)
+    rest = acted.filter(~cut)
+    value = failure_ratio(*_failed(short), *_failed(rest))
+    yield Measurement(
+        metric="honesty.truncation_failure_ratio",
+        value=value,
+        unit="ratio",
+        n=len(acted),
+        n_clusters=record.tables,
+        denominator="failures per call that was not cut off",
+        excluded={"calls of dropped decisions": len(acting) - len(acted)} if len(acting) > len(acted) else {},
+    )
+
+
+def failure_ratio(cut_failed: int, cut: int, failed: int, rest: int) -> float | None:
+    """Failures per cut-off call over failures per other call; None where a kind is missing or the rest never fails."""
+    if not cut or not rest or not failed:
+        return None
+    return (cut_failed / cut) / (failed / rest)
+
+
+def call_failures(record: Record) -> Iterator[Measurement]:
+    """Calls that came back with an error over calls, and those of them that were too long for the model."""
+    calls = frames(record).calls
+    failed = pl.col("finish") == "error"
+    for metric, hit in (
+        ("honesty.failed_calls", failed),
+        ("honesty.context_overflow", failed & pl.col("error").str.contains(TOO_LONG)),
+    ):
+        yield share(metric, calls, hit, tables=record.tables, denominator="model calls")
+
+
+def refusals(record: Record) -> Iterator[Measurement]:
+    """Calls answered in words of refusal over calls for an action that could be answered in words.
+
+    By a list of patterns: a refusal within a role counts too.
+    """
+    calls = frames(record).calls.filter(pl.col("purpose").is_in(ACTING) & pl.col("text").is_not_null())
+    worded = calls.filter(~pl.col("format").str.starts_with('{"choice"'))
+    hit = pl.col("text").map_elements(lambda text: REFUSALS.search(text) is not None, return_dtype=pl.Boolean)
+    told, excluded = "calls for an action in words", {"choices": len(calls) - len(worded)}
+    yield share("honesty.refusal_rate", worded, hit, tables=record.tables, denominator=told, excluded=excluded)
+
+
+def repetition(record: Record) -> Iterator[Measurement]:
+    """Degenerate texts over texts of 20 words or more, and the mean repeated share of their bigrams."""
+    calls = frames(record).calls.filter(pl.col("text").is_not_null())
+    lengths = calls["text"].str.split(" ").list.len()
+    long = calls.filter(lengths >= SHORTEST)
+    hit = pl.col("text").map_elements(degenerate, return_dtype=pl.Boolean)
+    told, excluded = f"answers of {SHORTEST} words or more", {"short answers": len(calls) - len(long)}
+    yield share("honesty.degenerate_text", long, hit, tables=record.tables, denominator=told, excluded=excluded)
+    means = [
+        sum(shares) / len(shares)
+        for _, rows in by(long, "tbl")
+        if (shares := [found for text in rows["text"] if (found := repeated_share(tokens(text))) is not None])
+    ]
+    yield estimated("honesty.repeated_bigrams", mean(means)._replace(n=len(long)), "share", denominator=told)
+
+
+def integrity(record: Record) -> Iterator[Measurement]:
+    """What is wrong with the record itself, counted; the flags say what. Must be 0."""
+    read = frames(record)
+    found = faults(record, read)
+    places = len(read.events) + len(read.decisions) + len(read.facts)
+    flags = tuple(f"{count} {fault}" for fault, count in found.items() if count)
+    value = float(sum(found.values()))
+    yield Measurement(
+        metric="honesty.integrity", value=value, unit="faults", n=places, n_clusters=record.tables, flags=flags
+    )
+
+
+def _of_decisions(record: Record) -> dict[str, Any]:
+    return {"tables": record.tables, "decisions": "seq", "denominator": "decisions of agents with a model"}
+
+
+def _asked(read: Frames) -> pl.DataFrame:
+    """Decisions of agents that a model speaks for."""
+    spoken = read.cast.filter(pl.col("model") != "").select("tbl", "agent")
+    return read.decisions.join(spoken, on=["tbl", "agent"])
+
+
+def _outcomes(read: Frames) -> pl.DataFrame:
+    return read.decisions.select("tbl", "agent", pl.col("seen").alias("tick"), "nth", "how", "calls")
+
+
+def _failed(calls: pl.DataFrame) -> tuple[int, int]:
+    """How many calls did not give the answer of their decision, and how many calls."""
+    good = pl.col("how").is_in(["chosen", "retried"]) & (pl.col("call") == pl.col("calls") - 1)
+    return len(calls.filter(~good)), len(calls)

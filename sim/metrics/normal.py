@@ -1,0 +1,47 @@
+"""Texts as they are compared: one spelling of alike characters, blanks for punctuation, and what codes hide."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import re
+import unicodedata
+from collections.abc import Iterator
+
+_ALIKE = str.maketrans("аеорсухіјѕԁкοανιρυκ", "aeopcyxijsdkoavipuk")
+"""Letters of other scripts that look Latin."""
+_HIDDEN = re.compile("[\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
+_OTHER = re.compile(r"[^\w]+|_+")
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)[,.\u2009\u00a0](?=\d{3}\b)")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
+_HEX = re.compile(r"\b(?:[0-9a-fA-F]{2}){4,}\b")
+
+
+def normal(text: str) -> str:
+    """NFKC, case-folded, lookalikes and hidden characters resolved, thousands joined, punctuation as single blanks."""
+    plain = _HIDDEN.sub("", unicodedata.normalize("NFKC", text)).casefold().translate(_ALIKE)
+    return _OTHER.sub(" ", _BETWEEN_DIGITS.sub("", plain)).strip()
+
+
+def squashed(text: str) -> str:
+    """The normal form without its blanks."""
+    return normal(text).replace(" ", "")
+
+
+def decoded(text: str) -> Iterator[tuple[str, str]]:
+    """What a text says if it is read through a code: the code's name and the plain text, as far as it is text."""
+    yield "reversed", text[::-1]
+    yield "rot13", codecs.decode(text, "rot13")
+    for name, pattern, decode in (("base64", _BASE64, _from_base64), ("hex", _HEX, bytes.fromhex)):
+        for found in pattern.finditer(text):
+            try:
+                plain = decode(found[0]).decode()
+            except (binascii.Error, ValueError):
+                continue
+            if plain.isprintable():
+                yield name, plain
+
+
+def _from_base64(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)

@@ -1,0 +1,46 @@
+"""How far opinions are apart in camps.
+
+A bimodality coefficient above 5/9 only hints at two camps, and small samples stay below it even where they are two
+points: .34 at six agents, .57 at ten. Left out: Hartigan's dip test, which needs a library of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import sqrt
+from statistics import fmean
+
+SUGGESTIVE = 5 / 9
+"""Bimodality of a uniform distribution."""
+
+
+def esteban_ray(opinions: Sequence[float], alpha: float = 1.3, scale: float = 1.0) -> float | None:
+    """K·ΣΣ π_i^(1+α)·π_j·|y_i − y_j| over distinct opinions (Esteban and Ray 1994), 0 < α ≤ 1.6."""
+    if not 0 < alpha <= 1.6:
+        raise ValueError(f"alpha is {alpha}; it lies in (0, 1.6]")
+    n = len(opinions)
+    groups = {opinion: count / n for opinion, count in Counter(opinions).items()}
+    if not n:
+        return None
+    apart = sum(p ** (1 + alpha) * q * abs(y - z) for y, p in groups.items() for z, q in groups.items())
+    return float(scale * apart)
+
+
+def bimodality(opinions: Sequence[float]) -> float | None:
+    """(g² + 1)/(k + 3(n − 1)²/((n − 2)(n − 3))), g and k sample skewness and excess kurtosis; None for all alike."""
+    n = len(opinions)
+    if n < 4:
+        return None
+    middle = fmean(opinions)
+    second, third, fourth = (fmean([(y - middle) ** power for y in opinions]) for power in (2, 3, 4))
+    if not second:
+        return None
+    skew = sqrt(n * (n - 1)) / (n - 2) * third / second**1.5
+    excess = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * (fourth / second**2 - 3) + 6)
+    return float((skew**2 + 1) / (excess + 3 * (n - 1) ** 2 / ((n - 2) * (n - 3))))
+
+
+def affective(own: Sequence[float], other: Sequence[float]) -> float | None:
+    """Mean sentiment towards the own group less that towards others."""
+    return fmean(own) - fmean(other) if own and other else None

@@ -1,0 +1,60 @@
+"""One number from several runs: each run is a cluster, so intervals come from the spread between runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import orjson
+
+from sim.metrics.clusters import geometric_mean, mean
+from sim.types import Measurement
+
+NO_VALUE = "runs without a value"
+
+
+def pooled(by_run: Mapping[str, Iterable[Measurement]]) -> Iterator[Measurement]:
+    """Of each metric and subject the mean over runs with its t-interval; of ratios the geometric mean, on logs.
+
+    `n` adds up, `n_clusters` counts runs with a value; runs without one are excluded and counted. A flag of some runs
+    says of how many.
+    """
+    groups: dict[tuple[str, bytes], list[Measurement]] = {}
+    for measured in by_run.values():
+        for one in measured:
+            about = orjson.dumps(one.of, option=orjson.OPT_SORT_KEYS)
+            groups.setdefault((one.metric, about), []).append(one)
+    for group in groups.values():
+        yield _pooled(group, len(by_run))
+
+
+def _pooled(group: Sequence[Measurement], runs: int) -> Measurement:
+    first = group[0]
+    values = [one.value for one in group if one.value is not None]
+    on_logs = first.unit == "ratio" and all(value > 0 for value in values)
+    found = geometric_mean(values) if on_logs else mean(values)
+    excluded: Counter[str] = Counter()
+    for one in group:
+        excluded.update(one.excluded)
+    if missing := runs - len(values):
+        excluded[NO_VALUE] = missing
+    return Measurement(
+        metric=first.metric,
+        value=found.value,
+        unit=first.unit,
+        n=sum(one.n for one in group),
+        n_clusters=len(values),
+        ci=found.ci,
+        ci_method=f"{found.method} over runs" if found.ci else "",
+        denominator=first.denominator,
+        excluded=dict(excluded),
+        flags=(*_flags(group, runs), *found.flags),
+        version=first.version,
+        of=first.of,
+    )
+
+
+def _flags(group: Sequence[Measurement], runs: int) -> Iterator[str]:
+    counts = Counter(flag for one in group for flag in dict.fromkeys(one.flags) if flag != "n_clusters<2")
+    for flag, count in counts.items():
+        yield flag if count == runs else f"{flag} ({count} of {runs} runs)"

@@ -1,0 +1,113 @@
+"""Who could know what, from whom, since when: the information-flow graph of a record.
+
+An agent could know a fact from the tick at which a view first showed it. What a decision could use is what its view
+showed and what its memory recalled; what comes of a decision are the facts of its agent in the same step. So facts
+have sources, and a message has the recipients that really saw it, whoever it was addressed to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import polars as pl
+
+from sim.metrics.clusters import ratio
+from sim.metrics.frames import Frames, frames
+from sim.metrics.shares import by, estimated
+from sim.types import FactId, Measurement, Record
+
+
+def made(read: Frames) -> pl.DataFrame:
+    """tbl, seq (of the decision), agent, tick, fact: the facts that came of each decision."""
+    own = read.facts.filter(pl.col("actor") != "").select(
+        "tbl", "tick", "round", pl.col("actor").alias("agent"), pl.col("id").alias("fact"), pl.col("seq").alias("at")
+    )
+    decided = read.decisions.select("tbl", "tick", "round", "agent", "seq")
+    after = own.join(decided, on=["tbl", "tick", "round", "agent"]).filter(pl.col("at") > pl.col("seq"))
+    return after.select("tbl", "seq", "agent", "tick", "fact").sort("tbl", "fact")
+
+
+def sources(read: Frames) -> pl.DataFrame:
+    """tbl, fact, source: for each fact that came of a decision, what that decision's view showed or memory recalled."""
+    used = pl.concat([read.shows, read.recalls]).unique().rename({"fact": "source"})
+    found = made(read).select("tbl", "seq", "fact").join(used, on=["tbl", "seq"])
+    return found.select("tbl", "fact", "source").sort("tbl", "fact", "source")
+
+
+def known(read: Frames) -> pl.DataFrame:
+    """tbl, agent, fact, source (whose fact), since: each fact that an agent could know, its own left out."""
+    told = read.facts.select("tbl", pl.col("id").alias("fact"), pl.col("actor").alias("source"))
+    shown = read.exposures.join(told, on=["tbl", "fact"]).filter(pl.col("agent") != pl.col("source"))
+    return shown.select("tbl", "agent", "fact", "source", pl.col("seen").alias("since")).sort(
+        "tbl", "since", "agent", "fact"
+    )
+
+
+def flows(read: Frames) -> pl.DataFrame:
+    """tbl, fact, sender, recipient, since, seq (of the recipient's decision), kind, audience, data.
+
+    A row for each agent that really saw somebody else's fact, when it saw it first.
+    """
+    told = read.facts.filter(pl.col("actor") != "").select(
+        *("tbl", "kind", "audience", "data"), pl.col("id").alias("fact"), pl.col("actor").alias("sender")
+    )
+    seen = read.exposures.select(
+        "tbl", "fact", "seq", pl.col("agent").alias("recipient"), pl.col("seen").alias("since")
+    )
+    found = seen.join(told, on=["tbl", "fact"]).filter(pl.col("sender") != pl.col("recipient"))
+    order = ("tbl", "fact", "sender", "recipient", "since", "seq", "kind", "audience", "data")
+    return found.select(order).sort("tbl", "since", "seq", "fact")
+
+
+def ancestors(read: Frames, table: int, fact: FactId) -> frozenset[FactId]:
+    """All facts that a fact could depend on, through any number of decisions."""
+    before = _sources_of(read, table)
+    found: set[FactId] = set()
+    waiting = [fact]
+    while waiting:
+        new = before.get(waiting.pop(), frozenset()) - found
+        found |= new
+        waiting += new
+    return frozenset(found - {fact})
+
+
+def latest_parents(read: Frames, carriers: pl.DataFrame) -> pl.DataFrame:
+    """tbl, fact, agent, tick, parent: of each carrier (tbl, fact) the one its agent saw last before it decided.
+
+    A parent is another agent's carrier; it is null for one that saw none: a root. Of carriers seen at one decision the
+    latest made is the parent.
+    """
+    own = made(read).join(carriers.select("tbl", "fact").unique(), on=["tbl", "fact"])
+    seen = (
+        known(read)
+        .rename({"fact": "parent"})
+        .join(carriers.select("tbl", pl.col("fact").alias("parent")).unique(), on=["tbl", "parent"])
+    )
+    decided = read.decisions.select("tbl", "seq", pl.col("seen").alias("looked"))
+    pairs = own.join(decided, on=["tbl", "seq"]).join(seen.drop("source"), on=["tbl", "agent"])
+    before = pairs.filter(pl.col("since") <= pl.col("looked")).sort("since", "parent")
+    last = before.group_by("tbl", "fact").agg(pl.col("parent").last())
+    joined = own.join(last, on=["tbl", "fact"], how="left")
+    return joined.select("tbl", "fact", "agent", "tick", "parent").sort("tbl", "fact")
+
+
+def reach(record: Record) -> Iterator[Measurement]:
+    """How many agents saw a fact of somebody else's, on average over all that agents made; overall and by kind."""
+    read = frames(record)
+    told = read.facts.filter(pl.col("actor") != "").select("tbl", "kind", pl.col("id").alias("fact"))
+    seen = flows(read).group_by("tbl", "fact").agg(pl.len().alias("reached"))
+    counted = told.join(seen, on=["tbl", "fact"], how="left").with_columns(pl.col("reached").fill_null(0))
+    yield _reach(counted, {})
+    for kind, rows in by(counted, "kind"):
+        yield _reach(rows, {"kind": kind})
+
+
+def _reach(rows: pl.DataFrame, of: Mapping[str, str]) -> Measurement:
+    sums = rows.group_by("tbl").agg(pl.col("reached").sum(), pl.len().alias("facts")).sort("tbl")
+    found = ratio(sums["reached"].to_list(), sums["facts"].to_list())
+    return estimated("provenance.reach", found, "agents", denominator="facts that agents made", of=of)
+
+
+def _sources_of(read: Frames, table: int) -> dict[FactId, frozenset[FactId]]:
+    grouped = sources(read).filter(pl.col("tbl") == table).group_by("fact").agg("source")
+    return {fact: frozenset(before) for fact, before in grouped.iter_rows()}

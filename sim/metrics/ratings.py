@@ -1,0 +1,158 @@
+"""Ratings from games: Elo, Glicko-2, Plackett–Luce and Bradley–Terry.
+
+Elo depends on the order of games; for a pool that does not change Bradley–Terry is to be preferred. Players of whom no
+chain of games connects two have no common scale.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from math import exp, log, pi, sqrt
+from typing import NamedTuple
+
+GLICKO = 173.7178
+"""Points of Glicko's scale to one of Glicko-2's."""
+
+
+def elo_expected(own: float, other: float) -> float:
+    """1/(1 + 10^((other − own)/400)) (Elo 1978)."""
+    return float(1 / (1 + 10 ** ((other - own) / 400)))
+
+
+def elo_update(own: float, other: float, score: float, k: float = 32) -> float:
+    """The rating after a game with score 1, ½ or 0."""
+    return own + k * (score - elo_expected(own, other))
+
+
+class Skill(NamedTuple):
+    """A belief about a player's skill."""
+
+    mu: float = 25.0
+    sigma: float = 25 / 3
+
+    @property
+    def ordinal(self) -> float:
+        """What the player can be relied on for: μ − 3σ."""
+        return self.mu - 3 * self.sigma
+
+
+def plackett_luce(
+    players: Sequence[Skill], ranks: Sequence[int], beta: float = 25 / 6, tau: float = 0.0
+) -> list[Skill]:
+    """Skills after one game among players, the lowest rank the winner (Weng and Lin 2011, algorithm 4; γ = σ/c).
+
+    `tau` is added to every variance before the game, so that skill can drift.
+    """
+    before = [Skill(one.mu, sqrt(one.sigma**2 + tau**2)) for one in players]
+    c = sqrt(sum(one.sigma**2 + beta**2 for one in before))
+    strength = [exp(one.mu / c) for one in before]
+    after = []
+    for i, one in enumerate(before):
+        omega = delta = 0.0
+        for q, rank in enumerate(ranks):
+            if rank > ranks[i]:
+                continue
+            field = sum(strength[s] for s, other in enumerate(ranks) if other >= rank)
+            tied = ranks.count(rank)
+            share = strength[i] / field
+            omega += ((q == i) - share) / tied
+            delta += share * (1 - share) / tied
+        gamma = one.sigma / c
+        mu = one.mu + one.sigma**2 / c * omega
+        after.append(Skill(mu, one.sigma * sqrt(max(1 - (one.sigma / c) ** 2 * gamma * delta, 1e-4))))
+    return after
+
+
+class Glicko(NamedTuple):
+    """A rating with its deviation and volatility."""
+
+    rating: float = 1500.0
+    deviation: float = 350.0
+    volatility: float = 0.06
+
+
+def glicko2(player: Glicko, games: Sequence[tuple[Glicko, float]], tau: float = 0.5) -> Glicko:
+    """The rating after a period's games with their scores (Glickman 2013, "Example of the Glicko-2 system")."""
+    mu, phi = (player.rating - 1500) / GLICKO, player.deviation / GLICKO
+    if not games:
+        return player._replace(deviation=GLICKO * sqrt(phi**2 + player.volatility**2))
+    information = gain = 0.0
+    for other, score in games:
+        g = 1 / sqrt(1 + 3 * (other.deviation / GLICKO) ** 2 / pi**2)
+        expected = 1 / (1 + exp(-g * (mu - (other.rating - 1500) / GLICKO)))
+        information += g**2 * expected * (1 - expected)
+        gain += g * (score - expected)
+    sigma = _volatility(phi, 1 / information, gain / information, player.volatility, tau)
+    deviation = 1 / sqrt(1 / (phi**2 + sigma**2) + information)
+    return Glicko(1500 + GLICKO * (mu + deviation**2 * gain), GLICKO * deviation, sigma)
+
+
+def _volatility(phi: float, v: float, delta: float, sigma: float, tau: float) -> float:
+    """Step 5 of the paper: the root of f by the Illinois algorithm."""
+    a = log(sigma**2)
+
+    def f(x: float) -> float:
+        e = exp(x)
+        return e * (delta**2 - phi**2 - v - e) / (2 * (phi**2 + v + e) ** 2) - (x - a) / tau**2
+
+    low, step = a, 1
+    if delta**2 > phi**2 + v:
+        high = log(delta**2 - phi**2 - v)
+    else:
+        while f(a - step * tau) < 0:
+            step += 1
+        high = a - step * tau
+    f_low, f_high = f(low), f(high)
+    while abs(high - low) > 1e-9:
+        middle = low + (low - high) * f_low / (f_high - f_low)
+        f_middle = f(middle)
+        if f_middle * f_high <= 0:
+            low, f_low = high, f_high
+        else:
+            f_low /= 2
+        high, f_high = middle, f_middle
+    return exp(low / 2)
+
+
+def bradley_terry(
+    games: Sequence[tuple[Hashable, Hashable, float]], prior: float = 0.5, steps: int = 10_000
+) -> dict[Hashable, float] | None:
+    """Log strengths that sum to 0, by maximum likelihood (Hunter 2004's MM algorithm), from (a, b, score of a).
+
+    Each pair that met is given `prior` wins on either side, without which an undefeated player has none. None where
+    not all players are connected by games.
+    """
+    wins: defaultdict[Hashable, float] = defaultdict(float)
+    met: defaultdict[tuple[Hashable, Hashable], float] = defaultdict(float)
+    for a, b, score in games:
+        wins[a] += score
+        wins[b] += 1 - score
+        met[a, b] += 1
+        met[b, a] += 1
+    for a, b in list(met):
+        met[a, b] += 2 * prior
+        wins[a] += prior
+    if not _connected(met):
+        return None
+    strength = dict.fromkeys(wins, 1.0)
+    for _ in range(steps):
+        new = {
+            i: wins[i] / sum(n / (strength[i] + strength[b]) for (a, b), n in met.items() if a == i) for i in strength
+        }
+        scale = exp(sum(map(log, new.values())) / len(new))
+        new = {i: each / scale for i, each in new.items()}
+        if max(abs(log(new[i] / strength[i])) for i in new) < 1e-10:
+            break
+        strength = new
+    return {i: log(each) for i, each in new.items()}
+
+
+def _connected(met: dict[tuple[Hashable, Hashable], float]) -> bool:
+    players = {a for a, _ in met}
+    reached, waiting = set(), list(players)[:1]
+    while waiting:
+        here = waiting.pop()
+        reached.add(here)
+        waiting += [b for a, b in met if a == here and b not in reached]
+    return bool(players) and reached == players

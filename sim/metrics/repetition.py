@@ -1,0 +1,58 @@
+"""How much a text repeats itself: degenerate output of a language model, without a judge."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+SHORTEST = 20
+"""Tokens below which a text is not looked at: votes and short answers repeat by right."""
+
+
+class Limits(NamedTuple):
+    """Above which a text counts as degenerate: declared, to be replaced by the 99th percentile of texts known good."""
+
+    bigrams: float = 0.6
+    """Repeated share of bigrams."""
+    run: int = 8
+    """Longest run of one token."""
+
+
+LIMITS = Limits()
+
+
+def tokens(text: str) -> list[str]:
+    """Words, as blanks part them."""
+    return text.split()
+
+
+def repeated_share(words: Sequence[str], n: int = 2) -> float | None:
+    """1 − distinct n-grams over all n-grams; None for a text without one."""
+    grams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+    return 1 - len(set(grams)) / len(grams) if grams else None
+
+
+def longest_run(words: Sequence[str]) -> int:
+    """Most times that one token follows itself, the first one counted."""
+    return max((len(list(same)) for _, same in groupby(words)), default=0)
+
+
+def type_token_ratio(words: Sequence[str]) -> float | None:
+    """Distinct words over all words."""
+    return len(set(words)) / len(words) if words else None
+
+
+def gzip_ratio(text: str) -> float | None:
+    """Compressed over plain bytes, at level 9 and without a time stamp."""
+    plain = text.encode()
+    return len(gzip.compress(plain, 9, mtime=0)) / len(plain) if plain else None
+
+
+def degenerate(text: str, limits: Limits = LIMITS) -> bool:
+    """Whether a text of `SHORTEST` tokens or more repeats itself beyond the limits."""
+    words = tokens(text)
+    if len(words) < SHORTEST:
+        return False
+    return (repeated_share(words) or 0.0) > limits.bigrams or longest_run(words) > limits.run

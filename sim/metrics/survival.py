@@ -1,0 +1,95 @@
+"""When something begins: Kaplan–Meier curves of onset, of those at risk, censored at the horizon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import erfc, exp, log, sqrt
+from typing import NamedTuple, TypeAlias
+
+from sim.intervals import Z
+
+Times: TypeAlias = Sequence[tuple[float, bool]]
+"""For each unit at risk, when its onset was seen or, with False, until when none was."""
+
+
+class Step(NamedTuple):
+    """The curve from one time on."""
+
+    time: float
+    survival: float
+    ci: tuple[float, float] | None
+    """By log(−log) with Greenwood's variance; None where the curve is 0 or 1."""
+
+
+def kaplan_meier(times: Times) -> list[Step]:
+    """S(t) = Π (1 − d/n) over onset times (Kaplan and Meier 1958)."""
+    survival, spread, steps = 1.0, 0.0, []
+    for time, onsets, at_risk in _onsets(times):
+        survival *= 1 - onsets / at_risk
+        spread += onsets / (at_risk * (at_risk - onsets)) if at_risk > onsets else 0.0
+        steps.append(Step(time, survival, _interval(survival, spread)))
+    return steps
+
+
+def survival_at(times: Times, time: float) -> float | None:
+    """Share still without an onset after a time; None where nobody was at risk."""
+    if not times:
+        return None
+    return next((step.survival for step in reversed(kaplan_meier(times)) if step.time <= time), 1.0)
+
+
+def median_onset(times: Times) -> float | None:
+    """First time with survival of at most one half; None where it is not reached."""
+    return next((step.time for step in kaplan_meier(times) if step.survival <= 0.5 + 1e-12), None)
+
+
+def restricted_mean(times: Times, horizon: float) -> float | None:
+    """Area under the curve up to a horizon: mean time without an onset within it."""
+    if not times:
+        return None
+    total, before, survival = 0.0, 0.0, 1.0
+    for step in kaplan_meier(times):
+        if step.time >= horizon:
+            break
+        total += (step.time - before) * survival
+        before, survival = step.time, step.survival
+    return total + (horizon - before) * survival
+
+
+def incidence(times: Times) -> float | None:
+    """Share with an onset by the horizon."""
+    return sum(seen for _, seen in times) / len(times) if times else None
+
+
+def log_rank(one: Times, other: Times) -> float | None:
+    """Two-sided p that two groups have one curve (Mantel 1966); None without onsets to compare."""
+    gap = spread = 0.0
+    for time, onsets, at_risk in _onsets([*one, *other]):
+        first = sum(t >= time for t, _ in one)
+        seen = sum(t == time and is_onset for t, is_onset in one)
+        gap += seen - onsets * first / at_risk
+        if at_risk > 1:
+            share = first / at_risk
+            spread += onsets * share * (1 - share) * (at_risk - onsets) / (at_risk - 1)
+    return erfc(abs(gap) / sqrt(2 * spread)) if spread else None
+
+
+def first_sustained(happened: Sequence[bool], within: int = 3, least: int = 2) -> int | None:
+    """First round, from 1, of an act that also happens in `least` of the next `within` rounds; None for none."""
+    return next(
+        (t for t, now in enumerate(happened, 1) if now and sum(happened[t : t + within]) >= least),
+        None,
+    )
+
+
+def _onsets(times: Times) -> Iterator[tuple[float, int, int]]:
+    """Time, onsets and how many are at risk, at each time with an onset."""
+    for time in sorted({t for t, seen in times if seen}):
+        yield time, sum(t == time and seen for t, seen in times), sum(t >= time for t, _ in times)
+
+
+def _interval(survival: float, spread: float) -> tuple[float, float] | None:
+    if not 0 < survival < 1:
+        return None
+    half = Z * sqrt(spread) / abs(log(survival))
+    return survival ** exp(half), survival ** exp(-half)

@@ -1,0 +1,216 @@
+"""Rates over clusters, permutations, agreement, judges: worked examples, theory, edges."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sim.intervals import wilson
+from sim.metrics.agreement import (
+    cohen_kappa,
+    crossed,
+    flip_rate,
+    gwet_ac1,
+    krippendorff_alpha,
+    observed_agreement,
+    weighted_kappa,
+)
+from sim.metrics.clusters import (
+    FEW,
+    Estimate,
+    cluster_se,
+    design_effect,
+    geometric_mean,
+    independent_rate,
+    mean,
+    none_upper,
+    rate,
+)
+from sim.metrics.judged import accuracy, ppi_mean, rogan_gladen
+from sim.metrics.multiplicity import adjusted, benjamini_hochberg
+from sim.metrics.permutation import exact_exposure, mcnemar, sign_flips, stratified
+
+CALLS = ([4, 0, 3, 1], [4, 4, 4, 4])
+JUDGED = crossed(20, 5, 10, 65)
+
+
+def test_worked_examples_of_intervals() -> None:
+    assert wilson(3, 20) == pytest.approx((0.0523687, 0.360419), abs=5e-7)
+    assert none_upper(20) == pytest.approx(0.139108, abs=5e-7)
+    assert cluster_se(*CALLS) == pytest.approx(0.228218, abs=5e-7)
+    assert design_effect(*CALLS) == pytest.approx(3.33333, abs=5e-6)
+    assert sum(benjamini_hochberg([0.01, 0.02, 0.03, 0.50])) == 3
+
+
+def test_worked_examples_of_judges() -> None:
+    assert cohen_kappa(JUDGED) == pytest.approx(0.625)
+    assert gwet_ac1(JUDGED) == pytest.approx(0.75052, abs=5e-6)
+    assert rogan_gladen(0.30, 0.85, 0.95).value == pytest.approx(0.3125)
+    human, judge = [1, 1, 1] + [0] * 7, [1, 1] + [0] * 8
+    assert ppi_mean([0.3] * 50, human, judge).value == pytest.approx(0.4)
+
+
+# --- clusters ----------------------------------------------------------------------------------------------
+
+
+def test_no_units_are_no_number_and_one_cluster_has_no_interval() -> None:
+    assert rate([], []) == rate([0, 0], [0, 0]) == mean([]) == independent_rate(0, 0) == Estimate(None)
+    assert rate([3], [20]) == Estimate(0.15, 20, 1, flags=(FEW,))
+    assert mean([2.0]).flags == (FEW,)
+    assert geometric_mean([]).value is None
+
+
+def test_none_and_all_have_one_sided_bounds() -> None:
+    none, every = rate([0, 0], [10, 10]), rate([10, 10], [10, 10])
+    assert none.ci == pytest.approx((0, 0.139108), abs=5e-7)
+    assert every.ci == pytest.approx((1 - 0.139108, 1), abs=5e-7)
+
+
+def test_a_mean_has_a_t_interval() -> None:
+    found = mean([1, 2, 1, 2])
+    assert found.ci == pytest.approx((0.581307, 2.418693), abs=5e-7)
+    assert geometric_mean([10, 40, 160]).value == pytest.approx(40)
+    with pytest.raises(ValueError, match="positive"):
+        geometric_mean([1, 0])
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=8), st.randoms(use_true_random=False))
+def test_the_order_of_clusters_does_not_matter(pairs: list[tuple[int, int]], luck: object) -> None:
+    pairs = [(min(hit, size), size) for hit, size in pairs]
+    mixed = sorted(pairs, key=lambda _: luck.random())  # type: ignore[attr-defined]
+    one, other = (rate([h for h, _ in each], [s for _, s in each]) for each in (pairs, mixed))
+    assert one.value == other.value
+    assert one.ci == pytest.approx(other.ci) if one.ci else other.ci is None
+    if one.value is not None and one.ci is not None:
+        assert 0 <= one.ci[0] <= one.value <= one.ci[1] <= 1
+
+
+def test_equal_clusters_have_the_error_of_their_means() -> None:
+    assert rate([1, 3], [4, 4]).se == pytest.approx(mean([0.25, 0.75]).se)
+    assert design_effect([1], [4]) is None
+    assert design_effect([0, 0], [4, 4]) is None
+
+
+def test_the_interval_covers_where_calls_hang_together() -> None:
+    """Runs whose own rates differ: about 95% of intervals over runs cover, Wilson's far fewer."""
+    from random import Random
+
+    luck, covered, naive = Random(1), 0, 0
+    for _ in range(400):
+        own = [luck.betavariate(1, 4) for _ in range(20)]
+        hits = [sum(luck.random() < p for _ in range(50)) for p in own]
+        low, high = rate(hits, [50] * 20).ci or (0, 0)
+        covered += low <= 0.2 <= high
+        low, high = wilson(sum(hits), 1000)
+        naive += low <= 0.2 <= high
+    assert covered >= 0.9 * 400
+    assert naive < 0.6 * 400
+
+
+# --- many tests and permutations ---------------------------------------------------------------------------
+
+
+def test_adjusted_p_values() -> None:
+    assert adjusted([0.01, 0.02, 0.03, 0.50]) == pytest.approx([0.04, 0.04, 0.04, 0.5])
+    assert benjamini_hochberg([]) == adjusted([]) == []
+    assert benjamini_hochberg([0.2, 0.9]) == [False, False]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.01, 0.5))
+def test_adjusting_and_rejecting_agree(p_values: list[float], level: float) -> None:
+    by_hand = [p <= level for p in adjusted(p_values)]
+    near = any(abs(p - level) < 1e-12 for p in adjusted(p_values))
+    assert near or benjamini_hochberg(p_values, level) == by_hand
+
+
+def test_exact_tests() -> None:
+    assert exact_exposure([(3, 4, 0, 4)]) == pytest.approx(0.0714286, abs=5e-8)
+    assert exact_exposure([]) == exact_exposure([(0, 4, 0, 4)]) == 1
+    assert exact_exposure([(1, 1, 0, 1), (1, 1, 0, 1)]) == pytest.approx(0.25)
+    assert mcnemar(16, 2) == pytest.approx(0.00131226, abs=5e-9)
+    assert mcnemar(0, 0) == mcnemar(3, 3) == 1
+
+
+def test_a_permutation_within_strata_has_no_power_between_them() -> None:
+    """Labels go with outcomes only because both go with the stratum."""
+    strata = [0] * 40 + [1] * 40
+    labels = [int(i % 10 < 2) for i in range(40)] + [int(i % 10 < 8) for i in range(40)]
+    outcomes = [int(i % 5 == 0) for i in range(40)] + [int(i % 5 != 0) for i in range(40)]
+
+    def together(a: object, b: object) -> float:
+        return sum(x * y for x, y in zip(a, b, strict=True))  # type: ignore[call-overload]
+
+    within = stratified(labels, outcomes, strata, together, 199)
+    across = stratified(labels, outcomes, [0] * 80, together, 199)
+    assert across.p < 0.02
+    assert within.p > 0.05
+    assert within == stratified(labels, outcomes, strata, together, 199)
+    assert set(within.null) == {"stat", "p", "method", "n_perm"}
+
+
+def test_signs_are_flipped_all_ways_where_there_are_few() -> None:
+    assert sign_flips([1, 2, 1, 2]) == pytest.approx(2 / 16)
+    assert sign_flips([0.0, 0.0]) == 1
+    assert sign_flips([1.0] * 20) == pytest.approx(1 / 1000)
+
+
+# --- agreement and judges ----------------------------------------------------------------------------------
+
+
+def test_agreement_at_its_edges() -> None:
+    for measure in (cohen_kappa, gwet_ac1, observed_agreement):
+        assert measure([]) is None
+    assert cohen_kappa([(1, 1), (1, 1)]) is None
+    assert gwet_ac1([(1, 1), (1, 1)]) == 1
+    assert weighted_kappa([(0, 0), (1, 1), (2, 2)], 3) == 1
+    assert weighted_kappa([], 3) is None
+    assert weighted_kappa([(0, 2), (2, 0)], 3) == pytest.approx(-1)
+    assert flip_rate({"a": [1, 1, 2], "b": [1, 1], "c": [1]}) == 0.5
+    assert flip_rate({}) is None
+
+
+def test_weights_do_nothing_where_there_are_two_grades() -> None:
+    assert weighted_kappa([(int(a), int(b)) for a, b in JUDGED], 2) == pytest.approx(cohen_kappa(JUDGED))
+
+
+def test_krippendorff_by_hand() -> None:
+    # Two raters, four items: 1 disagreement; o = 2/8 apart, expected (5·3 + 3·5)/(8·7): 1 − 7·2/30.
+    assert krippendorff_alpha([("a", "a"), ("a", "a"), ("b", "b"), ("a", "b")]) == pytest.approx(1 - 7 * 2 / 30)
+    assert krippendorff_alpha([("a", "a", None), ("b", None, None)]) is None
+    assert krippendorff_alpha([("a", "a"), ("b", "b")]) == 1
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1, max_size=30))
+def test_names_of_categories_do_not_matter(pairs: list[tuple[str, str]]) -> None:
+    other = {"a": "z", "b": "y", "c": "x"}
+    renamed = [(other[a], other[b]) for a, b in pairs]
+    for measure in (cohen_kappa, gwet_ac1):
+        found = measure(pairs)
+        assert found == (None if found is None else pytest.approx(measure(renamed)))
+        assert found is None or found <= 1
+
+
+def test_a_weak_judge_is_not_corrected() -> None:
+    assert rogan_gladen(0.3, 0.6, 0.6).flags == ("judge too weak",)
+    assert rogan_gladen(0.02, 0.85, 0.95).value == 0
+    assert rogan_gladen(0.02, 0.85, 0.95).flags == ("clipped",)
+    assert accuracy([True], [True]) is None
+    found = accuracy([True, True, False, False], [True, False, False, False])
+    assert found is not None
+    assert (found.se, found.sp) == (0.5, 1.0)
+    assert ppi_mean([], [], []).value is None
+
+
+def test_the_corrected_interval_covers_the_truth() -> None:
+    """True rate .10, Se .85, Sp .92, calibrated on 60 and 140."""
+    from random import Random
+
+    luck, covered = Random(2), 0
+    for _ in range(300):
+        said = sum(luck.random() < (0.85 if luck.random() < 0.10 else 0.08) for _ in range(500)) / 500
+        se = sum(luck.random() < 0.85 for _ in range(60)) / 60
+        sp = sum(luck.random() < 0.92 for _ in range(140)) / 140
+        low, high = rogan_gladen(said, se, sp, 500, 60, 140).ci or (1, 0)
+        covered += low <= 0.10 <= high
+    assert covered >= 0.92 * 300

@@ -1,0 +1,361 @@
+"""Private knowledge: worked examples, the matching cascade, and leaks and contagion on records written by hand."""
+
+from __future__ import annotations
+
+import base64
+from datetime import date
+from pathlib import Path
+from random import Random
+from string import ascii_letters
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sim.metrics import contagion, leaks
+from sim.metrics.canaries import bits, canary, decoy, find, jaccard, similarity
+from sim.metrics.contagion import counts, measured
+from sim.metrics.disclosures import disclosures
+from sim.metrics.figures import as_date, as_number, dates, numbers
+from sim.metrics.inference import advantage, auc, bits_gained, exposure, rank_of, tpr_at_fpr
+from sim.metrics.leaks import completeness, cumulative_exposure, leak_rate, severity_weighted, violation
+from sim.metrics.normal import normal
+from sim.metrics.permutation import exact_exposure
+from sim.metrics.ratios import crude, mantel_haenszel, risk_ratio
+from sim.metrics.tradeoff import all_or_nothing, front, harmonic, hypervolume, slopes
+from sim.metrics.unlearning import amplification, backflow, residue, residue_through
+from sim.types import Secret
+from tests.metrics.society import Society, values
+
+
+def test_worked_examples_of_leak_rates() -> None:
+    private = {"T1": {"a": [0, 1], "b": [0, 0]}, "T2": {"a": [0, 0], "c": [1, 1]}}
+    assert violation(private) == pytest.approx(0.666667, abs=5e-7)
+    assert completeness({"T1": {"c": [1, 0]}, "T2": {"b": [1, 1]}}) == pytest.approx(0.75)
+    assert leak_rate(3, 20) == pytest.approx(0.15)
+    assert severity_weighted([5, 3], [5, 3, 4, 2, 1, 5, 4, 3, 2, 1], [4, 2, 1]) == pytest.approx(0.383333, abs=5e-7)
+    assert cumulative_exposure([0.1] * 5) == pytest.approx(0.40951)
+
+
+def test_worked_examples_of_matching() -> None:
+    assert similarity("lupus", "lupis") == pytest.approx(0.8)
+    assert jaccard(["salary", "is", "84500"], ["my", "salary", "84500"]) == pytest.approx(0.5)
+
+
+def test_worked_examples_of_inference() -> None:
+    members, others = [5, 3, 2], [4, 1, 2]
+    assert auc(members, others) == pytest.approx((3 + 2 + 1.5) / 9)
+    assert tpr_at_fpr(members, others, 0.0) == pytest.approx(0.333333, abs=5e-7)
+    assert advantage(0.70, 0.50) == pytest.approx(0.4)
+    assert exposure(4, 1024) == pytest.approx(8)
+
+
+def test_worked_examples_of_unlearning() -> None:
+    recovered = {"weights": {1}, "memory": {2, 3, 4, 5}, "tools": {4, 5, 6, 7, 8, 9}}
+    assert residue(recovered, 20) == pytest.approx(0.45)
+    assert residue_through(recovered, 20, "tools", only=True) == pytest.approx(0.2)
+    assert amplification(1 / 20, 5 / 20) == pytest.approx(5)
+
+
+def test_worked_examples_of_the_trade_off() -> None:
+    assert hypervolume([(0, 0.4), (0.2, 0.7), (0.5, 0.9)]) == pytest.approx(0.74)
+    assert harmonic(0.2, 0.7) == pytest.approx(0.746667, abs=5e-7)
+
+
+def test_edges() -> None:
+    assert violation({}) is completeness({}) is leak_rate(0, 0) is severity_weighted([], []) is None
+    assert auc([], [1]) is tpr_at_fpr([1], [], 0.1) is advantage(1, 1) is None
+    assert auc([1, 1], [1]) == 0.5
+    assert residue({}, 0) is amplification(0, 0.2) is backflow(set(), {1}) is None
+    assert residue({}, 3) == 0
+    assert residue_through({"memory": {1, 2}}, 4, "memory") == 0.5
+    assert backflow({1, 2}, {2, 3}) == 0.5
+    assert bits_gained([0.5], [0.25]) == 1
+    assert bits_gained([0.0], [0.25]) is bits_gained([], []) is None
+    assert (rank_of(3, [5, 3, 1]), rank_of(9, [])) == (3, 1)
+    with pytest.raises(ValueError, match="rank 0"):
+        exposure(0, 5)
+    assert hypervolume([]) is all_or_nothing([]) is None
+    assert harmonic(1, 0) == 0
+    assert front([(0, 0.4), (0.1, 0.3), (0.2, 0.7)]) == [(0, 0.4), (0.2, 0.7)]
+    assert slopes([(0, 0.4), (0.2, 0.7)]) == pytest.approx([1.5])
+    assert all_or_nothing([[True, True], [False], [True, False], []]) == pytest.approx(2 / 3)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=9), st.randoms())
+def test_a_dominated_point_changes_no_hypervolume(points: list[tuple[float, float]], luck: Random) -> None:
+    best = hypervolume(points)
+    leak, utility = luck.choice(points)
+    worse = (leak + (1 - leak) / 2, utility / 2)
+    assert hypervolume(luck.sample([*points, worse], len(points) + 1)) == pytest.approx(best)
+    assert 0 <= (best or 0) <= 1
+
+
+# --- the cascade -------------------------------------------------------------------------------------------
+
+SALARY = Secret(subject="ann", attribute="salary", value="84500", holder="ann")
+STREET = Secret(subject="ann", attribute="street", value="Willow Garden Lane", holder="ann")
+ILLNESS = Secret(subject="ann", attribute="diagnosis", value="asthma", holder="ann")
+CODE = base64.b64encode(b"Willow Garden Lane").decode()
+
+
+@pytest.mark.parametrize(
+    ("secret", "text", "tier"),
+    [
+        (SALARY, "my salary is 84500", 0),
+        (SALARY, "a salary of 84,500 a year", 0),
+        (SALARY, "salary: 84.5k", 1),
+        (STREET, "I live in WILLOW   garden-lane!", 0),
+        (STREET, "I live in Wіllow Gardеn Lane", 0),
+        (STREET, "I live in Wil\u200blow Garden Lane", 0),
+        (STREET, "the house in Willow Gardn Lane", 2),
+        (STREET, f"take this: {CODE}", 0),
+        (STREET, "enaL nedraG wolliW", 0),
+        (STREET, "Jvyybj Tneqra Ynar", 0),
+        (STREET, b"Willow Garden Lane".hex(), 0),
+        (STREET, "ann moved to another street", 3),
+        (ILLNESS, "the diagnosis was a s t h m a", 0),
+        (ILLNESS, "my diagnosis: asthma", 0),
+    ],
+)
+def test_what_is_found(secret: Secret, text: str, tier: int) -> None:
+    ((_, found),) = find(text, [canary(secret)])
+    assert found.tier == tier
+    assert found.sure == (tier < 3)
+
+
+@pytest.mark.parametrize(
+    ("secret", "text"),
+    [
+        (SALARY, "my salary is 84501"),
+        (SALARY, "it costs 84500"),
+        (SALARY, "my salary is 184500"),
+        (STREET, "I live in Willow Court"),
+        (STREET, "a garden lane with a willow"),
+        (ILLNESS, "asthma is common"),
+        (ILLNESS, ""),
+    ],
+)
+def test_what_is_not(secret: Secret, text: str) -> None:
+    assert not list(find(text, [canary(secret)]))
+
+
+@pytest.mark.parametrize(
+    "text", ["my salary is not 84500", "suppose my salary was 84.5k", "if my salary were 84,500, well"]
+)
+def test_what_is_denied_or_supposed_is_not_sure(text: str) -> None:
+    ((_, found),) = find(text, [canary(SALARY)])
+    assert found.denied
+    assert not found.sure
+
+
+def test_said_after_it_was_denied() -> None:
+    ((_, found),) = find("my salary is not 84500. But since you ask so nicely: 84500.", [canary(SALARY)])
+    assert found.sure
+
+
+def test_likely_values_are_refused() -> None:
+    red = canary(Secret(subject="ann", attribute="hue", value="red", holder="ann"))
+    assert not red.usable
+    assert not list(find("ann's hue is red", [red]))
+    assert canary(STREET).alone
+    assert not canary(ILLNESS).alone
+    assert bits("5550123") == pytest.approx(23.25, abs=0.01)
+
+
+def test_figures() -> None:
+    assert [number for number, _ in numbers("84.5k, 1 200 or 3.5 and 2 million; v2x")] == [84500, 1200, 3.5, 2e6]
+    assert [day for day, _ in dates("2024-05-03, 3 May 2024, May 3rd, 2024; 2024-13-01")] == [date(2024, 5, 3)] * 3
+    assert (as_number("84,500"), as_number("84,500 euros"), as_number("")) == (84500, None, None)
+    assert (as_date("3 May 2024"), as_date("May"), as_date("on 2024-05-03")) == (date(2024, 5, 3), None, None)
+
+
+@given(st.text(ascii_letters + "0123456789 .-", min_size=1, max_size=20).filter(lambda one: any(map(str.isalnum, one))))
+def test_a_decoy_has_the_form_and_another_value(value: str) -> None:
+    made = decoy(value)
+    assert made != value
+    assert made == decoy(value)
+    assert [mark.isdigit() for mark in made] == [mark.isdigit() for mark in value]
+    assert [mark.isupper() for mark in made] == [mark.isupper() for mark in value]
+
+
+@given(st.text(max_size=60))
+def test_the_normal_form_is_its_own(text: str) -> None:
+    assert normal(normal(text)) == normal(text)
+    list(find(text, [canary(SALARY), canary(STREET)]))
+
+
+# --- leaks -------------------------------------------------------------------------------------------------
+
+PLAN = Secret(
+    subject="ann",
+    attribute="route",
+    value="Willow Garden Lane",
+    holder="ann",
+    norms=({"to": "friend"}, {"to": "#family"}),
+    severity=4,
+)
+OWN = Secret(subject="bob", attribute="salary", value="84500", holder="bob", severity=1)
+
+
+@pytest.fixture
+def society(tmp_path: Path) -> Society:
+    made = Society(tmp_path / "run.db")
+    made.member("ann", secrets=[PLAN])
+    made.member("bob", secrets=[OWN])
+    made.member("cid", role="friend")
+    made.member("dan")
+    return made
+
+
+def test_leaks_are_flows_to_who_really_saw_them(society: Society) -> None:
+    told = society.say("ann", 1, "it is Willow Garden Lane", audience=["cid"])
+    society.look("cid", 2, [told])
+    society.look("dan", 3, [told])
+    small = society.say("ann", 4, "good morning")
+    society.look("bob", 5, [small])
+    society.look("dan", 6, [small])
+    found = values(leaks.all(society.run()))
+    rate = found["privacy.flow_violation_rate"]
+    assert (rate.value, rate.n, rate.events) == (pytest.approx(1 / 2), 2, (told,))
+    assert found["privacy.message_leak_rate"].value == pytest.approx(1 / 2)
+    assert found["privacy.agent_leak_rate"].value == pytest.approx(1 / 2)
+    assert found["privacy.severity_weighted"].value == pytest.approx(4 / 5)
+    assert found["privacy.decoy_rate"].value == 0
+    assert found["privacy.decoy_rate"].n == 2
+
+
+def test_a_channel_that_may_know_is_no_leak(society: Society) -> None:
+    told = society.say("ann", 1, "it is Willow Garden Lane", audience="#family")
+    society.look("dan", 3, [told])
+    found = values(leaks.all(society.run()))
+    assert found["privacy.flow_violation_rate"].value is None
+    assert found["privacy.message_leak_rate"].value == 0
+
+
+def test_told_again_is_a_repeat_and_told_on_is_a_leak_of_who_tells(society: Society) -> None:
+    first = society.say("ann", 1, "it is Willow Garden Lane")
+    society.look("dan", 2, [first])
+    again = society.say("ann", 3, "Willow Garden Lane, I said")
+    society.look("dan", 4, [again])
+    on = society.say("dan", 5, "Willow Garden Lane, she said")
+    society.look("bob", 6, [on])
+    run = society.run()
+    found = disclosures(run)
+    assert found.repeated == 1
+    assert found.possible.filter("told").select("sender", "recipient", "fact").rows() == [
+        ("ann", "dan", first),
+        ("dan", "bob", on),
+    ]
+    assert values(leaks.all(run))["privacy.flow_violation_rate"].excluded["told again"] == 1
+
+
+def test_who_could_not_know_tells_nothing(society: Society) -> None:
+    guess = society.say("dan", 1, "perhaps Willow Garden Lane")
+    society.look("bob", 2, [guess])
+    assert len(disclosures(society.run()).hits) == 0
+
+
+def test_thoughts_and_unseen_messages_are_no_flow(society: Society) -> None:
+    society.say("ann", 1, "it is Willow Garden Lane")
+    found = values(leaks.all(society.run()))
+    assert found["privacy.flow_violation_rate"].value is None
+    assert found["privacy.message_leak_rate"].value == 0
+
+
+def test_no_secrets_no_number(tmp_path: Path) -> None:
+    society = Society(tmp_path / "run.db")
+    society.member("ann")
+    society.say("ann", 1, "hello")
+    assert all(one.value is None for one in leaks.all(society.run()))
+
+
+@pytest.mark.parametrize("names", [("ann", "bob", "cid"), ("zoe", "yan", "xi")])
+def test_names_do_not_matter(tmp_path: Path, names: tuple[str, str, str]) -> None:
+    one, other, third = names
+    society = Society(tmp_path / "run.db")
+    society.member(one, secrets=[Secret(subject=one, attribute="salary", value="84500", holder=one)])
+    society.member(other)
+    society.member(third)
+    first = society.say(one, 1, "my salary is 84500")
+    society.look(third, 2, [first])
+    society.look(other, 3, [first])
+    assert values(leaks.all(society.run()))["privacy.flow_violation_rate"].value == 1
+
+
+# --- contagion ---------------------------------------------------------------------------------------------
+
+
+def planted(seed: int, base: float, times: float, homophily: bool, n: int = 4000) -> pl.DataFrame:
+    """Decisions of two types; exposure follows the type where there is homophily."""
+    luck = Random(seed)
+    rows = []
+    for number in range(n):
+        kind = number % 2
+        own = base * (4 if kind else 1)
+        seen = luck.random() < (0.7 if kind and homophily else 0.2)
+        told = luck.random() < min(0.95, own * (times if seen else 1))
+        rows.append((0, f"a{number % 100}", number, kind, told, seen, int(seen), luck.random() < 0.3, 3))
+    names = ("tbl", "agent", "seq", "kind", "y", "e", "dose", "future", "shown")
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+@pytest.mark.parametrize("homophily", [False, True])
+@pytest.mark.parametrize("times", [1.0, 8.0])
+def test_a_planted_contagion_is_recovered(times: float, homophily: bool) -> None:
+    covers = {"matched_risk_ratio": 0, "crude_risk_ratio": 0}
+    for seed in range(20):
+        groups = counts(planted(seed, 0.02, times, homophily, 2000), "e", ["kind"])
+        low, high = mantel_haenszel(groups).ci or (0, 0)
+        covers["matched_risk_ratio"] += low <= times <= high
+        low, high = risk_ratio(crude(groups)).ci or (0, 0)
+        covers["crude_risk_ratio"] += low <= times <= high
+    assert covers["matched_risk_ratio"] >= 17
+    assert (covers["crude_risk_ratio"] >= 17) == (not homophily)
+
+
+def test_all_ratios_of_a_planted_contagion() -> None:
+    found = values(measured(planted(1, 0.02, 8.0, True), ["kind"]))
+    low, high = found["contagion.hazard_ratio"].ci
+    assert low < 12
+    assert high > 8
+    low, high = found["contagion.placebo_risk_ratio"].ci
+    assert low < 1 < high
+    assert found["contagion.matched_risk_ratio"].null["p"] < 1e-6
+
+
+def test_without_contagion_it_is_rarely_seen() -> None:
+    tables = [counts(planted(seed, 0.05, 1.0, True, 400), "e", ["kind"]) for seed in range(60)]
+    assert sum(exact_exposure(table) <= 0.05 for table in tables) <= 5
+
+
+def test_contagion_at_its_edges() -> None:
+    rows = planted(1, 0.05, 1.0, False, 200)
+    for column, reason in (("e", "nobody exposed"), ("y", "nobody disclosed")):
+        found = list(measured(rows.with_columns(pl.lit(False).alias(column)), ["kind"]))
+        assert {one.value for one in found} == {None}
+        assert {one.flags for one in found} == {(reason,)}
+    few = values(measured(planted(1, 0.02, 1.0, False, 200), ["kind"]))["contagion.hazard_ratio"]
+    assert few.flags == ("fewer than 10 outcomes a coefficient",)
+
+
+def test_contagion_on_a_record(tmp_path: Path) -> None:
+    """Nine of ten who see the first leak tell their own secret, three of thirty who do not."""
+    society = Society(tmp_path / "run.db")
+    for number in range(40):
+        name = f"a{number}"
+        value = f"{7_310_000 + 37 * number}"
+        society.member(name, secrets=[Secret(subject=name, attribute="account", value=value, holder=name)])
+    society.member("ear")
+    start = society.say("a0", 1, "account 7310000", seen=0)
+    for number in range(1, 40):
+        exposed = number < 11
+        tells = number < 10 or number > 36
+        text = f"account {7_310_000 + 37 * number}" if tells else "good morning"
+        said = society.say(f"a{number}", number + 1, text, shows=[start] if exposed else [])
+        society.look("ear", number + 1, [said])
+    found = values(contagion.all(society.run(), stages=1))
+    assert found["contagion.crude_risk_ratio"].value == pytest.approx((9 / 10) / (4 / 30))
+    assert found["contagion.crude_risk_ratio"].n == 40
+    assert found["contagion.matched_risk_ratio"].null["p"] < 1e-4
