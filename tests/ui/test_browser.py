@@ -244,11 +244,11 @@ def test_a_password_is_asked_for_before_anything_is_shown(browser: Browser, fold
     page = browser.new_page()
     try:
         page.goto(f"{address}/live?run=forum")
-        page.get_by_label("Password").fill("wrong")
+        page.get_by_role("textbox", name="Password").fill("wrong")
         page.get_by_role("button", name="Enter").click()
         page.get_by_text("that is not the password").wait_for(timeout=PATIENCE)
         assert page.locator(".ag h1").count() == 0
-        page.get_by_label("Password").fill("open sesame")
+        page.get_by_role("textbox", name="Password").fill("open sesame")
         page.get_by_role("button", name="Enter").click()
         page.wait_for_selector(".ag h1", timeout=PATIENCE)
     finally:
