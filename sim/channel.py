@@ -111,6 +111,8 @@ def _reply(control: Control, key: str, line: bytes) -> bytes:
         return orjson.dumps({"ok": control.obey(said.get("command"))})
     except Refused as refused:
         return orjson.dumps({"error": str(refused)})
+    except Exception as defect:  # the client is told, the run goes on
+        return orjson.dumps({"error": f"the command broke: {type(defect).__name__}: {defect}"})
 
 
 # --- the other side -------------------------------------------------------------------------------
@@ -167,9 +169,12 @@ class Channel:
         """So many simulated seconds a second; None: as fast as it goes."""
         self.send({"do": "speed", "speed": speed})
 
-    def stop(self) -> None:
-        """End the process after the event that is happening; the run can be resumed."""
-        self.send({"do": "stop"})
+    def stop(self, now: bool = False) -> None:
+        """End the run's session after the event that is happening; it can be resumed.
+
+        Calls in flight are waited for, people are not; with `now`, neither.
+        """
+        self.send({"do": "stop", "now": now})
 
     def intervene(self, spec: Mapping[str, JSON], table: int | None = None) -> list[dict[str, Any]]:
         """An intervention as in a scenario file, without `at`: {"do": "say", "text": …, "to": …}, {"do": "set", "key":

@@ -62,7 +62,7 @@ class Control:
             case {"do": "speed"}:
                 return self.speed(command.get("speed"))
             case {"do": "stop"}:
-                return self.stop()
+                return self.stop(command.get("now") is True)
             case {"do": "answer", "question": str(question)}:
                 return self.answer(question, command.get("answer"))
             case {"do": do} if do in (*KINDS, "join"):
@@ -99,9 +99,9 @@ class Control:
         assert self._session.plan is not None
         self._session.pace.set_speed(math.inf if speed is None else speed * 1000 / self._session.plan.tick_ms)
 
-    def stop(self) -> None:
-        """End the process after the event that is happening; the run can be resumed."""
-        self._host.stop = "tick"
+    def stop(self, now: bool = False) -> None:
+        """End the session after the event that is happening; calls in flight are waited for, unless it is to be now."""
+        self._host.stop = "now" if now else "tick"
 
     # --- the world ----------------------------------------------------------------------------------
 

@@ -48,6 +48,8 @@ def intervene(session: Session, spec: Mapping[str, JSON], table: int | None = No
     except ScenarioError as error:
         key = error.key.split(".", 2)[-1] if error.key.startswith("interventions.") else error.key
         raise Refused(f"{key}: {error.message}") from error
+    except Exception as error:  # nothing is changed yet, so the run goes on
+        raise Refused(f"it cannot be read: {type(error).__name__}: {error}") from error
     session.store.update(scenario=dump(scenario))
     session.plan = replace(session.plan, scenario=scenario)
     effects = []

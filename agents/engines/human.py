@@ -61,6 +61,11 @@ class HumanEngine:
         _complete(question, Completion(text=text, latency=monotonic() - question.asked))
         return ""
 
+    def status(self) -> str:
+        """Who is asked at the moment."""
+        asked = ", ".join(dict.fromkeys(request.key.agent for request in self.pending()))
+        return f"asked, and to answer: {asked}" if asked else ""
+
     def score(self, requests: Sequence[Request], continuations: Sequence[Tokens]) -> Future[Sequence[Logprobs]]:
         """People have no tokens: the future fails with NotImplementedError."""
         future: Future[Sequence[Logprobs]] = Future()

@@ -59,6 +59,7 @@ def run(
     name: Annotated[str, typer.Option(metavar="ID", help="The run's id; by default name, date and time.")] = "",
     runs: Folder = RUNS,
     budget: Budget = None,
+    paused: Annotated[bool, typer.Option("--paused", help="Wait before the first event, for agora control.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Run a scenario file to its end."""
@@ -68,7 +69,7 @@ def run(
     from sim.scenarios.scenario import load
 
     run_id = new_id(runs, name) if name else ""
-    _go(create(load(scenario_file(scenario), sets or []), runs, run_id), budget, quiet)
+    _go(create(load(scenario_file(scenario), sets or []), runs, run_id), budget, quiet, paused)
 
 
 @app.command()
@@ -139,7 +140,7 @@ def fork(
             _print(f"{path.stem}: made, not started; agora resume {path.stem}")
 
 
-def _go(path: Path, budget: int | None, quiet: bool) -> None:
+def _go(path: Path, budget: int | None, quiet: bool, paused: bool = False) -> None:
     """Run a stored run with a live display, then print what came of it."""
     from sim.channel import served
     from sim.commands.progress import watched
@@ -147,7 +148,12 @@ def _go(path: Path, budget: int | None, quiet: bool) -> None:
     from sim.runs import go
 
     def attached(attach: Callable[[Session], None]) -> Session:
-        return go(path, budget=budget, attach=attach, beside=served)
+        def begin(session: Session) -> None:
+            if paused:
+                session.pace.pause()
+            attach(session)
+
+        return go(path, budget=budget, attach=begin, beside=served)
 
     try:
         session = watched(attached, quiet)
@@ -182,9 +188,12 @@ def control(
 ) -> None:
     """Control a run that is going on in another process.
 
-    status; pause and go on (go); step (one event) or step tick; speed 60 (simulated seconds a second) or speed max;
-    stop (resumable). None of these reaches the log. say TEXT, set KEY=VALUE and leave AGENT are interventions: they
-    take effect at the next moment and are recorded with it, so that the run verifies, resumes and forks with them.
+    status; pause, and go to go on; step (one event) or step tick; speed 60 (simulated seconds a second) or speed max;
+    stop (resumable), or stop now, which waits for no call in flight. None of these reaches the log.
+
+    say TEXT, set KEY=VALUE and leave AGENT are interventions: they take effect at the next moment and are recorded
+    with it, so that the run verifies, resumes and forks with them.
+
     answer AGENT ANSWER answers what a person is asked who has the agent's seat; status shows the questions.
     """
     from sim.commands.controlling import controlled

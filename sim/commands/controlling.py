@@ -15,22 +15,23 @@ from sim.quantities import readable
 from sim.scenarios.located import nearest, shown
 from sim.scenarios.yaml_text import read_yaml
 
-WORDS = {
+WORDS: dict[str, int | tuple[str, ...]] = {
     "status": 0,
     "pause": 0,
     "go": 0,
-    "step": None,
+    "step": ("event", "tick"),
     "speed": 1,
-    "stop": 0,
+    "stop": ("now",),
     "say": 1,
     "set": 1,
     "leave": 1,
     "answer": 2,
 }
-"""Commands, and how many words each takes; None: one or none."""
+"""Commands, and how many words each takes, or which one it may take."""
 USAGE = {
     "speed": "speed 60 (simulated seconds a second) or speed max",
     "step": "step, or step tick",
+    "stop": "stop, or stop now",
     "say": "say TEXT, in quotes",
     "set": "set KEY=VALUE",
     "leave": "leave AGENT",
@@ -48,6 +49,8 @@ def controlled(path: Path, do: str, words: Sequence[str], to: Sequence[str], tab
                 return
             case "step":
                 channel.step(words[0] if words else "event")
+            case "stop":
+                channel.stop(now=words == ["now"])
             case "speed":
                 channel.speed(_speed(words[0]))
             case "answer":
@@ -63,8 +66,9 @@ def controlled(path: Path, do: str, words: Sequence[str], to: Sequence[str], tab
 def _check(do: str, words: Sequence[str], to: Sequence[str]) -> None:
     if do not in WORDS:
         raise BadInput(f"{shown(do)} is no command; {nearest(do, WORDS)}")
-    if len(words) != WORDS[do] and not (WORDS[do] is None and len(words) <= 1):
-        raise BadInput(f"{do} takes {WORDS[do] or 'no'} word{'s' * (WORDS[do] != 1)}; write {USAGE.get(do, do)}")
+    takes = WORDS[do]
+    if takes != len(words) if isinstance(takes, int) else words and tuple(words) not in {(one,) for one in takes}:
+        raise BadInput(f"{do} does not go with {shown(' '.join(words))}; write {USAGE.get(do, do)}")
     if to and do != "say":
         raise BadInput(f"--to goes with say, not with {do}")
 

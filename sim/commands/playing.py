@@ -77,7 +77,11 @@ def played(path: Path, seat: AgentId, budget: int | None = None, read: Read = li
             _talk(run, control, seat, read)
         except (KeyboardInterrupt, EOFError):
             _stop(run, control)
-        return run.result()
+        try:
+            return run.result()
+        except KeyboardInterrupt:
+            _stop(run, control, now=True)
+            return run.result()
 
 
 def _talk(run: Future[Session], control: Future[Control], seat: AgentId, read: Read) -> None:
@@ -107,11 +111,11 @@ def _taken(control: Control, question: dict[str, Any], read: Read) -> bool:
     return True
 
 
-def _stop(run: Future[Session], control: Future[Control]) -> None:
+def _stop(run: Future[Session], control: Future[Control], now: bool = False) -> None:
     """End the run, at the latest once it has begun."""
     while not run.done():
         try:
-            control.result(LOOK).stop()
+            control.result(LOOK).stop(now)
             return
         except (Refused, TimeoutError):
             time.sleep(LOOK)

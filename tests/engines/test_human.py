@@ -34,6 +34,7 @@ def test_a_question_stands_until_it_is_answered() -> None:
     first, second = request("a"), request("b")
     futures = engine.submit(first), engine.submit(second)
     assert list(engine.pending()) == [first, second]
+    assert engine.status() == "asked, and to answer: a, b"
     assert engine.answer(second.key, "no") == ""
     assert done(futures[1]).text == "no"
     assert done(futures[1]).finish == "stop"

@@ -172,10 +172,11 @@ def test_the_command_line_controls_a_run(process: Callable[[Path], Process], ago
     assert agora("control", "last", "leave", "slow-2").code == 0
     for words, why in (
         (("dance",), "'dance' is no command; choose one of"),
-        (("speed",), "speed takes 1 word; write speed 60"),
+        (("speed",), "speed does not go with ''; write speed 60"),
         (("speed", "fast"), "'fast' is no speed"),
-        (("pause", "now"), "pause takes no words; write pause"),
-        (("step", "far", "away"), "write step, or step tick"),
+        (("pause", "now"), "pause does not go with 'now'; write pause"),
+        (("step", "far"), "step does not go with 'far'; write step, or step tick"),
+        (("stop", "now", "then"), "stop does not go with 'now then'; write stop, or stop now"),
         (("set", "mood"), "set 'mood': not a setting"),
         (("set", "mood=1"), "lets nobody change 'mood'"),
         (("leave", "slow-1", "--to", "all"), "--to goes with say"),
@@ -194,11 +195,14 @@ def test_the_command_line_controls_a_run(process: Callable[[Path], Process], ago
         assert sorted(data["do"] for _, _, data in run.events("change")) == ["leave", "say", "say"]
 
 
-def test_stopping_from_elsewhere(process: Callable[[Path], Process], agora: Agora, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [("stop",), ("stop", "now")])
+def test_stopping_from_elsewhere(
+    words: tuple[str, ...], process: Callable[[Path], Process], agora: Agora, tmp_path: Path
+) -> None:
     path = create(society("matrix", **CALM), tmp_path / "runs", "stopped")
     running = process(path)
     reach(path, 6)
-    assert agora("control", "last", "stop").out == "stopped: stops\n"
+    assert agora("control", "last", *words).out == "stopped: stops\n"
     assert running.ended() == "interrupted"
     assert not address_file(path).exists()
     assert agora("resume", "last", "-q").code == 0
@@ -207,12 +211,13 @@ def test_stopping_from_elsewhere(process: Callable[[Path], Process], agora: Agor
 def test_an_agora_run_has_a_channel(tmp_path: Path) -> None:
     models = {"small": {"engine": "synthetic", "latency": "100ms", "slots": 1}}
     scenario = written(tmp_path, models=models, clock={"until": "10h"})
-    command = [str(one) for one in (AGORA, "run", scenario, "-q", "--runs", tmp_path / "runs")]
+    command = [str(one) for one in (AGORA, "run", scenario, "-q", "--paused", "--runs", tmp_path / "runs")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         until(lambda: list((tmp_path / "runs").glob("*.control")))
         (path,) = files(tmp_path / "runs")
         with connect(path) as channel:
             until(lambda: channel.status()["phase"] == "running")
+            assert channel.status()["events"] == 0
             channel.stop()
         out = process.communicate(timeout=30)[0]
     assert process.returncode == 130

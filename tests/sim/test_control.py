@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sim.control import Control
 from sim.fork import branch, fork
@@ -20,13 +22,24 @@ from sim.record.reader import Run
 from sim.record.store import Store
 from sim.runs import Session, create, go
 from sim.scenarios.plan import Branch
-from sim.scenarios.scenario import loads
+from sim.scenarios.scenario import dump, extended, loads
 from sim.scenarios.scenario_schema import Scenario
 from sim.scenarios.yaml_text import write_yaml
 from sim.verify import verify
 from tests.laws.societies import society
 from tests.laws.test_law4_kills import log_of
 from tests.sim.processes import until
+
+SCENARIO = loads(
+    """
+    {name: tiny, clock: {until: 1h}, world: {use: "tests.sim.tiny_society:Tiny"},
+     cast: [{name: a, agent: "tests.sim.tiny_society:Fixed"}]}
+    """,
+    Path(),
+)
+DEEP: Any = "deep"
+for _ in range(900):
+    DEEP = [DEEP]
 
 
 @contextmanager
@@ -149,6 +162,15 @@ def test_stop_leaves_a_run_that_goes_on(plain: dict[str, Path], tmp_path: Path) 
     assert log_of(path) == log_of(plain["matrix"])
 
 
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+def test_what_is_said_is_recorded_as_it_was_said(text: str) -> None:
+    """Whatever signs it holds; the record is read back when the run is replayed."""
+    scenario = extended(SCENARIO, [{"at": 5, "do": "say", "text": text}], "test")
+    again = loads(dump(scenario), Path())
+    assert again.interventions[-1] == scenario.interventions[-1]
+    assert getattr(again.interventions[-1], "text", None) == text
+
+
 # --- interventions ---------------------------------------------------------------------------------
 
 
@@ -213,6 +235,7 @@ def test_a_parameter_is_set_in_the_worlds_own_terms(tmp_path: Path) -> None:
         ({"do": "leave", "agent": "nobody"}, "agent: no agent has the id 'nobody'"),
         ({"do": "leave", "agent": "slow-1", "why": 1}, "why: unknown key"),
         ({"do": "join", "entry": {}}, "agora fork RUN"),
+        ({"do": "say", "text": DEEP}, "it cannot be read: RecursionError|nested more than"),
         ({"do": "dance"}, "do: 'dance' is no command"),
         ({}, "do: None is no command"),
         ([], r"do: \[\] is no command"),
