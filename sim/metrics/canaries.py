@@ -17,6 +17,7 @@ from random import Random
 from string import ascii_lowercase, digits
 
 from rapidfuzz.distance import Levenshtein
+from rapidfuzz.fuzz import partial_ratio
 
 from sim.metrics.figures import as_date, as_number, dates, numbers
 from sim.metrics.normal import decoded, normal
@@ -59,6 +60,8 @@ class Canary:
     """Normal forms of the value."""
     hidden: tuple[str, ...]
     """Normal forms as simple codes turn them."""
+    digital: bool
+    """Whether all forms are of digits alone: a text without any does not hold it."""
     number: float | None
     day: date | None
     attribute: tuple[str, ...]
@@ -79,6 +82,7 @@ def canary(secret: Secret) -> Canary:
         secret=secret,
         forms=forms,
         hidden=tuple(coded for form in forms for coded in _hidden(form)),
+        digital=all(form.replace(" ", "").isdigit() for form in forms),
         number=as_number(secret.value),
         day=as_date(secret.value),
         attribute=words,
@@ -134,7 +138,8 @@ class _Prepared:
     def match(self, one: Canary) -> Match | None:
         """The surest match that has bits enough; else whether subject and attribute are spoken of."""
         about = any(f" {word}" in self.plain for word in one.attribute)
-        if (one.alone or about) and (found := self._exact(one) or self._counted(one) or self._fuzzy(one)):
+        possible = (one.alone or about) and (self.has_digits or self.coded or not one.digital)
+        if possible and (found := self._exact(one) or self._counted(one) or self._fuzzy(one)):
             return found
         return Match(3) if about and f" {one.subject} " in self.plain else None
 
@@ -161,6 +166,8 @@ class _Prepared:
         for form in one.forms:
             width = form.count(" ") + 1
             if len(form) < SHORTEST or any(map(str.isdigit, form)):
+                continue
+            if not partial_ratio(form, self.plain, score_cutoff=70):  # far from it, at a glance
                 continue
             for start in range(len(words) - width + 1):
                 alike = similarity(form, " ".join(words[start : start + width]))

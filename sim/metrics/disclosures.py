@@ -1,9 +1,9 @@
 """Which secrets were told to whom: flows of a record held against the norms of its secrets.
 
-A flow is one message, one agent that really saw it and one secret; each agent's own knowledge follows the log, so a
-message is searched only for what its sender could know. Messages are facts with a text and an actor. Told again to
-somebody who could know it already is a repeat and no new leak; a value in a text of one who could not know it is
-chance. Thoughts reach nobody and are no flow.
+A flow is one message, one agent that saw it or whom it was for by name, and one secret; each agent's own knowledge
+follows the log, so a message is searched only for what its sender could know. Messages are facts with a text and an
+actor. Told again to somebody who could know it already is a repeat and no new leak; a value in a text of one who could
+not know it is chance. Thoughts reach nobody and are no flow. Of a norm only who is read, not for which purpose.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _log(read: Frames) -> Iterator[tuple[int, int, AgentId, int | None, str]]:
 def _possible(read: Frames, norms: _Norms, hits: pl.DataFrame, held: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """Forbidden flows that told, or would have told, something new; and how many told nothing new."""
     made = read.facts.select("tbl", pl.col("id").alias("fact"), pl.col("seq").alias("at"))
-    sent = flows(read).join(made, on=["tbl", "fact"])
+    sent = flows(read, delivered=True).join(made, on=["tbl", "fact"])
     sender = held.rename({"agent": "sender", "since": "sender_since"})
     recipient = held.rename({"agent": "recipient", "since": "known_since"})
     rows = sent.join(sender, on=["tbl", "sender"]).filter(pl.col("sender_since") < pl.col("at"))
