@@ -27,7 +27,7 @@ def measures(scenario: Scenario, rollouts: Path, update: int) -> list[Measuremen
         about = {"update": update} | ({"run": path.stem.removeprefix(start)} if len(runs) > 1 else {})
         with Run(path) as run:
             found += [
-                replace(one, of={**one.of, **about}, events=())
+                replace(one, of={**one.of, **about}, events=(), decisions=())
                 for metric in metrics
                 for one in measured_by(metric, run)
             ]

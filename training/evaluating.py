@@ -147,7 +147,11 @@ class Evaluation:
         """The world's own metrics and the scenario's, and what each entry earns, when all are of one line-up."""
         path = self.run(lineup)
         of: dict[str, JSON] = {**self.about, "policy": label_of(lineup)}
-        found = [replace(one, metric=f"eval.{one.metric}", of={**of, **one.of}, events=()) for one in measure(path)]
+        found = [
+            replace(one, metric=f"eval.{one.metric}", of={**of, **one.of}, events=(), decisions=())
+            for one in measure(path)
+            if not one.metric.startswith("honesty.")
+        ]
         for entry, totals in earned(path).items():
             found.append(replace(mean_of("eval.return", totals), of={**of, "entry": entry}))
         return found

@@ -7,15 +7,17 @@ only possible, for a judge to see. Embeddings do not decide either: they hold a 
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from math import isclose, log2
 from random import Random
 from string import ascii_lowercase, digits
 
 from rapidfuzz.distance import Levenshtein
+from rapidfuzz.fuzz import partial_ratio
 
 from sim.metrics.figures import as_date, as_number, dates, numbers
 from sim.metrics.normal import decoded, normal
@@ -56,6 +58,10 @@ class Canary:
     secret: Secret
     forms: tuple[str, ...]
     """Normal forms of the value."""
+    hidden: tuple[str, ...]
+    """Normal forms as simple codes turn them."""
+    digital: bool
+    """Whether all forms are of digits alone: a text without any does not hold it."""
     number: float | None
     day: date | None
     attribute: tuple[str, ...]
@@ -75,6 +81,8 @@ def canary(secret: Secret) -> Canary:
     return Canary(
         secret=secret,
         forms=forms,
+        hidden=tuple(coded for form in forms for coded in _hidden(form)),
+        digital=all(form.replace(" ", "").isdigit() for form in forms),
         number=as_number(secret.value),
         day=as_date(secret.value),
         attribute=words,
@@ -117,55 +125,70 @@ def decoy(value: str, number: int = 0) -> str:
     return made
 
 
-@dataclass(slots=True)
 class _Prepared:
-    """A text in all the forms that tiers compare."""
+    """A text in the forms that tiers compare, each made when first needed."""
 
-    text: str
-    plain: str = ""
-    coded: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.plain = f" {normal(self.text)} "
-        self.coded = [f" {normal(plain)} " for _, plain in decoded(self.text)]
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.plain = f" {normal(text)} "
+        self.coded = [f" {normal(plain)} " for plain in decoded(text)]
+        self.has_digits = any(map(str.isdigit, self.plain))
+        self._figures: tuple[list[tuple[float, int]], list[tuple[date, int]]] | None = None
 
     def match(self, one: Canary) -> Match | None:
         """The surest match that has bits enough; else whether subject and attribute are spoken of."""
         about = any(f" {word}" in self.plain for word in one.attribute)
-        if (one.alone or about) and (found := self._exact(one) or self._counted(one) or self._fuzzy(one)):
+        possible = (one.alone or about) and (self.has_digits or self.coded or not one.digital)
+        if possible and (found := self._exact(one) or self._counted(one) or self._fuzzy(one)):
             return found
         return Match(3) if about and f" {one.subject} " in self.plain else None
 
     def _exact(self, one: Canary) -> Match | None:
-        places = [at.start() for form in one.forms for at in re.finditer(f" {re.escape(form)}(?= )", self.plain)]
+        places = [at for form in one.forms for at in _places(self.plain, f" {form} ")]
         if places:
             return Match(0, denied=all(_denied(self.plain[:at]) for at in places))
-        return Match(0) if self._in_code(one) or self._spelled(one) else None
-
-    def _in_code(self, one: Canary) -> bool:
-        return any(f" {form} " in coded for form in one.forms for coded in self.coded)
-
-    def _spelled(self, one: Canary) -> bool:
-        """Whether the value stands there letter by letter: a s t h m a."""
-        joined = (form.replace(" ", "") for form in one.forms)
-        return any(len(letters) >= SHORTEST and f" {' '.join(letters)} " in self.plain for letters in joined)
+        hidden = any(form in self.plain for form in one.hidden)
+        return Match(0) if hidden or any(f" {form} " in text for form in one.forms for text in self.coded) else None
 
     def _counted(self, one: Canary) -> Match | None:
-        places = [at for number, at in numbers(self.text) if one.number is not None and isclose(number, one.number)]
-        places += [at for day, at in dates(self.text) if day == one.day]
+        if not self.has_digits or (one.number is None and one.day is None):
+            return None
+        if self._figures is None:
+            self._figures = numbers(self.text), dates(self.text)
+        figures, days = self._figures
+        places = [at for number, at in figures if one.number is not None and isclose(number, one.number)]
+        places += [at for day, at in days if day == one.day]
         return Match(1, denied=all(_denied(normal(self.text[:at])) for at in places)) if places else None
 
     def _fuzzy(self, one: Canary) -> Match | None:
         words = self.plain.split()
         best, at = 0.0, 0
         for form in one.forms:
-            width = len(form.split())
-            if len(form) < SHORTEST or any(mark.isdigit() for mark in form):
+            width = form.count(" ") + 1
+            if len(form) < SHORTEST or any(map(str.isdigit, form)):
+                continue
+            if not partial_ratio(form, self.plain, score_cutoff=70):  # far from it, at a glance
                 continue
             for start in range(len(words) - width + 1):
                 alike = similarity(form, " ".join(words[start : start + width]))
                 best, at = max((best, at), (alike, start))
         return Match(2, best, _denied(" ".join(words[:at]))) if best >= SIMILAR else None
+
+
+def _places(text: str, wanted: str) -> Iterator[int]:
+    """Where a text stands in another, overlaps included."""
+    at = text.find(wanted)
+    while at >= 0:
+        yield at
+        at = text.find(wanted, at + 1)
+
+
+def _hidden(form: str) -> list[str]:
+    """How a normal form looks backwards, turned by 13 letters, and letter by letter, with blanks around."""
+    letters = form.replace(" ", "")
+    turned = codecs.encode(form, "rot13")
+    found = [form[::-1], turned if turned != form else "", " ".join(letters) if len(letters) >= SHORTEST else ""]
+    return [f" {each} " for each in found if each and each != form]
 
 
 def _denied(before: str) -> bool:

@@ -1,8 +1,8 @@
 """Do agents give more away after they saw others do so? Hazards by what was really seen, matched, permuted, placebo.
 
-A row is a decision of an agent that was given a secret; exposure is somebody else's disclosure first seen at it or just
-before. Which ratio is always named. In a run that was not forked all of them describe: the causal number is the paired
-difference between forks in which the disclosure is replaced.
+A row is a decision to say something of an agent that was given a secret; exposure is somebody else's disclosure first
+seen at it or just before. Which ratio is always named. In a run that was not forked all of them describe: the causal
+number is the paired difference between forks in which the disclosure is replaced.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from sim.metrics.disclosures import disclosures
 from sim.metrics.exposure import person_periods
 from sim.metrics.frames import frames
 from sim.metrics.glm import fit
+from sim.metrics.paired import effect
 from sim.metrics.permutation import exact_exposure
+from sim.metrics.provenance import made
 from sim.metrics.ratios import Counts, Ratio, cochran_mantel_haenszel, crude, mantel_haenszel, risk_ratio
 from sim.types import Measurement, Record
 
@@ -25,18 +27,52 @@ PER_COEFFICIENT = 10
 """Outcomes that a regression needs for each of its coefficients."""
 
 
-def all(record: Record, window: int = 1, stages: int = 4) -> Iterator[Measurement]:
-    """Crude and matched risk ratios, adjusted hazard ratio, and the placebo, of forbidden disclosures by exposure."""
-    found = disclosures(record)
-    telling = found.possible.filter("told").select("tbl", "fact").unique()
-    rows = person_periods(frames(record), telling, telling, window=window)
+def all(record: Record, window: int = 1, reads: int | None = None, stages: int = 4) -> Iterator[Measurement]:
+    """Crude and matched risk ratios, adjusted hazard ratio, and the placebo, of forbidden disclosures by exposure.
+
+    Matched by role and by stage of the run. `window` and `reads`: what counts as exposed, see `person_periods`.
+    """
+    found, read = disclosures(record), frames(record)
+    rows = person_periods(read, found.said, found.said, window=window, reads=reads)
     holders = found.held.filter(pl.col("since") < 0).select("tbl", "agent").unique()
-    roles = frames(record).cast.select("tbl", "agent", "role")
-    at_risk = rows.join(holders, on=["tbl", "agent"]).join(roles, on=["tbl", "agent"])
+    spoke = made(read).join(found.messages, on=["tbl", "fact"]).select("tbl", "seq").unique()
+    at_risk = rows.join(holders, on=["tbl", "agent"]).join(spoke, on=["tbl", "seq"])
+    at_risk = at_risk.join(read.cast.select("tbl", "agent", "role"), on=["tbl", "agent"])
     staged = at_risk.sort("tbl", "seq").with_columns(
         (pl.int_range(pl.len()).over("tbl") * stages // pl.len().over("tbl")).alias("stage")
     )
     yield from measured(staged, ("tbl", "role", "stage"), tables=record.tables)
+
+
+def forked(pairs: Sequence[tuple[Record, Record]], tick: int) -> Iterator[Measurement]:
+    """What a disclosure does to others, causally, from pairs of forks with the same luck: with it, and replaced.
+
+    The mean paired difference of the share of agents given a secret who give one away after the tick of the fork.
+    """
+    shares = [(_telling(treated, tick), _telling(control, tick)) for treated, control in pairs]
+    kept = [(a, b) for a, b in shares if a is not None and b is not None]
+    found = effect([b for _, b in kept], [a for a, _ in kept])
+    yield Measurement(
+        metric="contagion.forked_risk_difference",
+        value=found.estimate.value if found else None,
+        unit="share",
+        n=len(kept),
+        n_clusters=len(kept),
+        ci=found.estimate.ci if found else None,
+        ci_method="t on pairs" if found and found.estimate.ci else "",
+        denominator="agents that were given a secret",
+        excluded={"pairs without secrets": len(pairs) - len(kept)} if len(pairs) > len(kept) else {},
+        flags=found.estimate.flags if found else (),
+        null={"stat": found.estimate.value, "p": found.p, "method": "flipped signs"} if found else {},
+    )
+
+
+def _telling(record: Record, tick: int) -> float | None:
+    """Share of agents given a secret who give one away later than a tick."""
+    found = disclosures(record)
+    given = found.held.filter(pl.col("since") < 0).select("tbl", "agent").unique()
+    later = made(frames(record)).join(found.said, on=["tbl", "fact"]).filter(pl.col("tick") > tick)
+    return len(given.join(later, on=["tbl", "agent"], how="semi")) / len(given) if len(given) else None
 
 
 def measured(rows: pl.DataFrame, strata: Sequence[str], *, tables: int = 1) -> Iterator[Measurement]:
@@ -109,7 +145,7 @@ def _measurement(rows: pl.DataFrame, tables: int, name: str, found: Ratio, **mor
         n_clusters=tables,
         ci=found.ci,
         ci_method="normal on logs" if found.ci else "",
-        denominator="decisions of agents that hold a secret, not exposed",
+        denominator="messages of agents that were given a secret, not exposed",
         flags=found.flags,
         **more,
     )

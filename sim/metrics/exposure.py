@@ -15,13 +15,20 @@ COLUMNS = ("tbl", "agent", "seq", "nth", "y", "e", "dose", "future", "shown")
 
 
 def person_periods(
-    read: Frames, outcomes: pl.DataFrame, carriers: pl.DataFrame, *, window: int = 1, first: bool = False
+    read: Frames,
+    outcomes: pl.DataFrame,
+    carriers: pl.DataFrame,
+    *,
+    window: int = 1,
+    reads: int | None = None,
+    first: bool = False,
 ) -> pl.DataFrame:
     """tbl, agent, seq, nth (decision of the agent), y, e, dose, future, shown.
 
     `outcomes` and `carriers` are facts (tbl, fact). y: a fact of the decision is an outcome. dose: how many carriers of
-    others were first seen at this or one of the window − 1 decisions before; e: any. future: any at the window that
-    follows. shown: facts in view. With `first`, rows after an agent's first outcome are left out.
+    others were first seen at this or one of the window − 1 decisions before; e: any. With `reads`, e is instead whether
+    one was among so many texts of others that were read last. future: any at the window that follows. shown: facts in
+    view. With `first`, rows after an agent's first outcome are left out.
     """
     rows = read.decisions.select("tbl", "agent", "seq").sort("tbl", "agent", "seq")
     rows = rows.with_columns(pl.int_range(pl.len()).over("tbl", "agent").alias("nth"))
@@ -33,10 +40,32 @@ def person_periods(
         pl.sum_horizontal(*(_shifted(by) for by in range(window))).alias("dose"),
         (pl.sum_horizontal(*(_shifted(-by - 1) for by in range(window))) > 0).alias("future"),
     )
-    rows = rows.with_columns((pl.col("dose") > 0).alias("e"))
+    if reads is None:
+        rows = rows.with_columns((pl.col("dose") > 0).alias("e"))
+    else:
+        rows = rows.join(_recent(read, carriers, reads), on=["tbl", "agent", "seq"], how="left")
+        rows = rows.with_columns(pl.col("e").fill_null(False))
     if first:
         rows = rows.filter(pl.col("y").cast(pl.Int64).cum_sum().over("tbl", "agent") - pl.col("y") == 0)
     return rows.select(COLUMNS)
+
+
+def _recent(read: Frames, carriers: pl.DataFrame, reads: int) -> pl.DataFrame:
+    """tbl, agent, seq, e: at each decision, whether a carrier is among the texts of others that were read last."""
+    told = read.facts.filter(pl.col("data").str.contains('"text":', literal=True))
+    marked = told.select("tbl", "actor", pl.col("id").alias("fact")).join(
+        carriers.select("tbl", "fact", pl.lit(True).alias("carries")).unique(), on=["tbl", "fact"], how="left"
+    )
+    seen = read.exposures.join(marked, on=["tbl", "fact"]).filter(pl.col("agent") != pl.col("actor"))
+    seen = seen.sort("tbl", "agent", "seq", "fact").with_columns(
+        pl.int_range(pl.len()).over("tbl", "agent").alias("at")
+    )
+    last = pl.when("carries").then("at").forward_fill().over("tbl", "agent")
+    read_by = seen.with_columns(last.alias("last")).group_by("tbl", "agent", "seq", maintain_order=True).last()
+    every = read.decisions.select("tbl", "agent", "seq").join(read_by, on=["tbl", "agent", "seq"], how="left")
+    filled = every.sort("tbl", "agent", "seq").with_columns(pl.col("at", "last").forward_fill().over("tbl", "agent"))
+    e = (pl.col("at") - pl.col("last") < reads).fill_null(False)
+    return filled.select("tbl", "agent", "seq", e.alias("e"))
 
 
 def _shifted(by: int) -> pl.Expr:

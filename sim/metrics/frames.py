@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 from weakref import WeakKeyDictionary, proxy
 
@@ -41,25 +42,25 @@ class Frames:
     def __init__(self, record: Record) -> None:
         self._record = record
 
-    @cached_property
+    @property
     def facts(self) -> pl.DataFrame:
         """tbl, seq, tick, round, id, kind, actor, audience (JSON), data (JSON)."""
-        return self._table("facts")
+        return self._facts[0]
 
-    @cached_property
+    @property
     def decisions(self) -> pl.DataFrame:
         """tbl, seq, tick (due), round, agent, seen, nth, answer (JSON), how, reason, status, why, key, calls."""
-        return self._table("decisions")
+        return self._decisions[0]
 
     @cached_property
     def events(self) -> pl.DataFrame:
         """tbl, seq, tick, round, kind, agent, data (JSON)."""
-        return self._table("events")
+        return self._read("events")[0]
 
     @cached_property
     def calls(self) -> pl.DataFrame:
         """A row for each model call: its key, purpose, model, format, text, finish, error, tokens, latency, source."""
-        return self._table("calls")
+        return self._read("calls")[0]
 
     @cached_property
     def cast(self) -> pl.DataFrame:
@@ -72,20 +73,20 @@ class Frames:
         kinds = {"tbl": pl.Int64, "place": pl.Int64, "agent": pl.String, "role": pl.String, "model": pl.String}
         return pl.DataFrame(rows, schema=kinds, orient="row")
 
-    @cached_property
+    @property
     def shows(self) -> pl.DataFrame:
         """tbl, seq (of the decision), fact: each fact that the view of each decision displayed."""
-        return self._exploded("decisions", "shows")
+        return self._decisions[1]
 
-    @cached_property
+    @property
     def recalls(self) -> pl.DataFrame:
         """tbl, seq (of the decision), fact: each fact behind what an agent remembered when it decided."""
-        return self._exploded("decisions", "recalls")
+        return self._decisions[2]
 
-    @cached_property
+    @property
     def answers(self) -> pl.DataFrame:
         """tbl, seq (of a fact), fact: each fact that it answers."""
-        return self._exploded("facts", "answers")
+        return self._facts[1]
 
     @cached_property
     def exposures(self) -> pl.DataFrame:
@@ -94,30 +95,35 @@ class Frames:
         first = shown.sort("tbl", "agent", "fact", "seen", "seq").unique(["tbl", "agent", "fact"], keep="first")
         return first.select("tbl", "agent", "fact", "seq", "seen", "tick").sort("tbl", "seen", "seq", "agent", "fact")
 
-    def _table(self, name: str) -> pl.DataFrame:
+    @cached_property
+    def _facts(self) -> list[pl.DataFrame]:
+        return self._read("facts", "answers")
+
+    @cached_property
+    def _decisions(self) -> list[pl.DataFrame]:
+        return self._read("decisions", "shows", "recalls")
+
+    def _read(self, name: str, *blobs: str) -> list[pl.DataFrame]:
+        """One table, and a frame for each of its columns of coded ids, in one pass over the file."""
         names = TABLES[name].columns.keys()
         places = [names.index(each) for each in _KEPT[name]]
         schema = {each: _kind(TABLES[name].columns[each].type) for each in _KEPT[name]}
-        parts = [pl.DataFrame(schema=schema)]
-        for page in self._record.pages(name):
+        parts = [[pl.DataFrame(schema=schema)], *([pl.DataFrame(schema=_IDS)] for _ in blobs)]
+        for page in filter(None, self._record.pages(name)):
             columns = list(zip(*page, strict=True))
-            parts.append(pl.DataFrame([list(columns[place]) for place in places], schema=schema, orient="col"))
-        return pl.concat(parts)
+            parts[0].append(pl.DataFrame([list(columns[place]) for place in places], schema=schema, orient="col"))
+            for part, blob in zip(parts[1:], blobs, strict=True):
+                part.append(_exploded(columns[0], columns[1], columns[names.index(blob)]))
+        return [pl.concat(part) for part in parts]
 
-    def _exploded(self, name: str, blob: str) -> pl.DataFrame:
-        place = TABLES[name].columns.keys().index(blob)
-        parts = [pl.DataFrame(schema=_IDS)]
-        for page in self._record.pages(name):
-            table: list[int] = []
-            seq: list[int] = []
-            fact: list[int] = []
-            for row in page:
-                ids = decode_ids(row[place]) if row[place] else ()
-                table += [row[0]] * len(ids)
-                seq += [row[1]] * len(ids)
-                fact += ids
-            parts.append(pl.DataFrame([table, seq, fact], schema=_IDS, orient="col"))
-        return pl.concat(parts)
+
+def _exploded(tables: Sequence[int], seqs: Sequence[int], coded: Sequence[bytes]) -> pl.DataFrame:
+    """A row for each id of each row's list."""
+    ids = [decode_ids(blob) if blob else () for blob in coded]
+    counts = pl.Series(list(map(len, ids)), dtype=pl.UInt32)
+    rows = pl.DataFrame({"tbl": list(tables), "seq": list(seqs)}, schema={"tbl": pl.Int64, "seq": pl.Int64})
+    repeated = rows.select(pl.all().repeat_by(counts).list.explode(empty_as_null=False))
+    return repeated.with_columns(pl.Series("fact", list(chain.from_iterable(ids)), dtype=pl.Int64))
 
 
 _READ: WeakKeyDictionary[Record, Frames] = WeakKeyDictionary()

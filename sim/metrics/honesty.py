@@ -16,7 +16,7 @@ from sim.metrics.clusters import mean, ratio
 from sim.metrics.frames import Frames, frames
 from sim.metrics.integrity import faults
 from sim.metrics.repetition import SHORTEST, degenerate, repeated_share, tokens
-from sim.metrics.shares import by, estimated, share
+from sim.metrics.shares import by, estimated, share, share_by
 from sim.types import Measurement, Record
 
 UNFIT = "not fit for claims"
@@ -98,8 +98,7 @@ def default_rate(record: Record) -> Iterator[Measurement]:
     told = _of_decisions(record)
     scripted = {"scripted": len(read.decisions) - len(asked)}
     yield share("honesty.default_rate", asked, hit, excluded=scripted, **told)
-    for agent, rows in by(asked, "agent"):
-        yield share("honesty.default_rate", rows, hit, of={"agent": agent}, **told)
+    yield from share_by("honesty.default_rate", asked, hit, "agent", **told)
 
 
 def parse_failure(record: Record) -> Iterator[Measurement]:

@@ -5,8 +5,14 @@ The exact normalisation of the published area (TIDE) was not at hand: this one i
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise
+
+import polars as pl
+
+from sim.metrics.frames import frames
+from sim.metrics.shares import share
+from sim.types import Measurement, Record
 
 
 def success_curve(solved_at: Sequence[int | None], turns: int) -> list[float]:
@@ -35,6 +41,21 @@ def longest_loop(steps: Sequence[tuple[Hashable, Hashable]]) -> int:
         longest = max(longest, here)
         seen.add(step)
     return longest
+
+
+def loops(record: Record) -> Iterator[Measurement]:
+    """Decisions that repeat an answer at an information state of the agent's own, over decisions that have a state."""
+    keyed = frames(record).decisions.filter(pl.col("key").is_not_null()).sort("tbl", "seq")
+    again = pl.int_range(pl.len()).over("tbl", "agent", "key", "answer") > 0
+    yield share(
+        "improvement.loop_ratio",
+        keyed.with_columns(again.alias("again")),
+        pl.col("again"),
+        tables=record.tables,
+        decisions="seq",
+        denominator="decisions with an information state",
+        excluded={"decisions without one": len(frames(record).decisions) - len(keyed)},
+    )
 
 
 def memory_index(with_memory: Sequence[bool], without: Sequence[bool]) -> float | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Mapping
-from functools import partial
 from hashlib import blake2b
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -57,21 +56,26 @@ def _gaps(read: Frames) -> int:
 
 
 def _hash_breaks(record: Record) -> int:
-    """Ticks whose stored hash is not that of the log before them; a table's first break is its last that counts."""
-    breaks, table, running = 0, None, blake2b(digest_size=16)
+    """Tables in which the stored hash of some tick is not that of the log before it."""
+    breaks, table, running = 0, -1, blake2b(digest_size=16)
     broken = False
-    for (at, _), name, row in heapq.merge(*map(partial(_rows, record), LOG), key=lambda item: item[0]):
-        if at != table:
-            table, running, broken = at, blake2b(digest_size=16), False
-        if name == "events" and row[4] == "tick" and not broken:
+    for row, is_event in _log(record):
+        if row[0] != table:
+            table, running, broken = row[0], blake2b(digest_size=16), False
+        if is_event and row[4] == "tick" and not broken:
             broken = orjson.loads(row[6]) != running.hexdigest()
             breaks += broken
         running.update(orjson.dumps(row, default=bytes.hex))
     return breaks
 
 
-def _rows(record: Record, name: str) -> Iterator[tuple[tuple[int, int], str, tuple[Any, ...]]]:
-    """A table's rows in the order of the log."""
-    for page in record.pages(name):
-        for row in page:
-            yield (row[0], row[1]), name, row
+def _log(record: Record) -> Iterator[tuple[tuple[Any, ...], bool]]:
+    """All rows of the log in order, each with whether it is an event of the kernel's."""
+    rows = [chain.from_iterable(record.pages(name)) for name in LOG]
+    heads = [next(each, None) for each in rows]
+    while places := [place for place, head in enumerate(heads) if head is not None]:
+        first = min(places, key=lambda place: heads[place][:2])  # type: ignore[index]
+        head = heads[first]
+        assert head is not None
+        yield head, LOG[first] == "events"
+        heads[first] = next(rows[first], None)

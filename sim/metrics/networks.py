@@ -13,6 +13,7 @@ import polars as pl
 from sim.metrics.clusters import mean
 from sim.metrics.frames import frames
 from sim.metrics.permutation import p_value
+from sim.metrics.provenance import flows
 from sim.metrics.shares import by, estimated
 from sim.types import Measurement, Record
 
@@ -108,6 +109,28 @@ def answering(record: Record) -> Iterator[Measurement]:
             found[name] += [] if value is None else [value]
     for name in names:
         yield estimated(f"network.{name}", mean(found[name])._replace(n=len(links)), denominator="pairs who answered")
+
+
+def private_groups(record: Record) -> Iterator[Measurement]:
+    """Groups that talk among themselves: modularity of who really saw messages meant for few, by table, against chance.
+
+    The flags name the groups of three or more.
+    """
+    seen = flows(frames(record)).filter(pl.col("audience").str.starts_with("["))
+    for table, rows in by(seen, "tbl"):
+        found = communities(list(rows.select("sender", "recipient").unique().sort("sender", "recipient").iter_rows()))
+        if found is None:
+            continue
+        groups = sorted(", ".join(sorted(map(str, group))) for group in found.groups if len(group) > 2)
+        yield Measurement(
+            metric="network.private_modularity",
+            value=found.modularity,
+            n=len(rows),
+            denominator="private messages seen",
+            flags=tuple(f"group: {group}" for group in groups),
+            null={"stat": found.modularity, "p": found.p, "method": "rewired with the same degrees", "n_perm": 99},
+            of={"table": table},
+        )
 
 
 def mean_degree(edges: Sequence[Edge]) -> float | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import codecs
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ _ALIKE = str.maketrans("аеорсухіјѕԁкοανιρυκ", "aeopcyxijsdkoa
 _HIDDEN = re.compile("[\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 _OTHER = re.compile(r"[^\w]+|_+")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[,.\u2009\u00a0](?=\d{3}\b)")
-_BASE64 = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{12,}={0,2}")
 _HEX = re.compile(r"\b(?:[0-9a-fA-F]{2}){4,}\b")
 
 
@@ -29,18 +28,16 @@ def squashed(text: str) -> str:
     return normal(text).replace(" ", "")
 
 
-def decoded(text: str) -> Iterator[tuple[str, str]]:
-    """What a text says if it is read through a code: the code's name and the plain text, as far as it is text."""
-    yield "reversed", text[::-1]
-    yield "rot13", codecs.decode(text, "rot13")
-    for name, pattern, decode in (("base64", _BASE64, _from_base64), ("hex", _HEX, bytes.fromhex)):
+def decoded(text: str) -> Iterator[str]:
+    """What stands in a text in base64 or in hex, as far as it is text."""
+    for pattern, decode in ((_BASE64, _from_base64), (_HEX, bytes.fromhex)):
         for found in pattern.finditer(text):
             try:
                 plain = decode(found[0]).decode()
             except (binascii.Error, ValueError):
                 continue
             if plain.isprintable():
-                yield name, plain
+                yield plain
 
 
 def _from_base64(text: str) -> bytes:

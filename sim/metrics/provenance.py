@@ -43,20 +43,34 @@ def known(read: Frames) -> pl.DataFrame:
     )
 
 
-def flows(read: Frames) -> pl.DataFrame:
+def flows(read: Frames, *, delivered: bool = False) -> pl.DataFrame:
     """tbl, fact, sender, recipient, since, seq (of the recipient's decision), kind, audience, data.
 
-    A row for each agent that really saw somebody else's fact, when it saw it first.
+    A row for each agent that really saw somebody else's fact, when it saw it first. With `delivered` also for agents
+    named in its audience whose turn never came again, with the fact's own tick and place.
     """
     told = read.facts.filter(pl.col("actor") != "").select(
         *("tbl", "kind", "audience", "data"), pl.col("id").alias("fact"), pl.col("actor").alias("sender")
     )
-    seen = read.exposures.select(
-        "tbl", "fact", "seq", pl.col("agent").alias("recipient"), pl.col("seen").alias("since")
-    )
+    seen = read.exposures.rename({"agent": "recipient", "seen": "since"}).drop("tick")
+    if delivered:
+        seen = pl.concat([seen, _unseen(read)], how="diagonal")
     found = seen.join(told, on=["tbl", "fact"]).filter(pl.col("sender") != pl.col("recipient"))
     order = ("tbl", "fact", "sender", "recipient", "since", "seq", "kind", "audience", "data")
-    return found.select(order).sort("tbl", "since", "seq", "fact")
+    return found.select(order).sort("tbl", "since", "seq", "fact", "recipient")
+
+
+def _unseen(read: Frames) -> pl.DataFrame:
+    """Agents named in an audience who were never shown the fact."""
+    named = read.facts.filter(pl.col("audience").str.starts_with("[")).select(
+        "tbl",
+        pl.col("id").alias("fact"),
+        "seq",
+        pl.col("audience").str.json_decode(pl.List(pl.String)).alias("recipient"),
+        pl.col("tick").alias("since"),
+    )
+    shown = read.exposures.rename({"agent": "recipient"})
+    return named.explode("recipient").join(shown, on=["tbl", "recipient", "fact"], how="anti")
 
 
 def ancestors(read: Frames, table: int, fact: FactId) -> frozenset[FactId]:

@@ -53,6 +53,27 @@ def share(
     )
 
 
+def share_by(
+    metric: str, rows: pl.DataFrame, hit: pl.Expr, column: str, *, tables: int, denominator: str, decisions: str
+) -> Iterator[Measurement]:
+    """The share of each value of a column, in one pass however many values there are; `decisions` as in `share`."""
+    marked = rows.with_columns(hit.fill_null(False).alias("_hit"))
+    counted = marked.group_by(column, "tbl").agg(pl.col("_hit").sum().alias("hits"), pl.len().alias("size"))
+    hits = marked.filter("_hit").select(column, "tbl", decisions).sort("tbl", decisions)
+    ids = {value: part for (value,), part in hits.partition_by(column, as_dict=True).items()}
+    for value, *sums in counted.sort("tbl").group_by(column).agg("hits", "size").sort(column).iter_rows():
+        found = rate(*sums)
+        there = ids.get(value)
+        yield estimated(
+            metric,
+            found,
+            "share",
+            denominator=denominator,
+            decisions=() if there is None else evidence(there, decisions, tables),
+            of={column: value},
+        )
+
+
 def evidence(rows: pl.DataFrame, column: str, tables: int) -> tuple[Event, ...]:
     """The first ids of a column, with their tables where there are several; none for no column."""
     if not column:

@@ -69,6 +69,7 @@ class Society:
         recalls: Iterable[int] = (),
         how: str = "chosen",
         stale: bool = False,
+        key: str | None = None,
         calls: Sequence[Mapping[str, Any]] = (),
         table: int = 0,
     ) -> None:
@@ -79,7 +80,7 @@ class Society:
         action = Action(
             answer="yes", how=how, agent=agent, seen=at, shows=tuple(sorted(shows)), recalls=tuple(sorted(recalls))
         )
-        turn = SimpleNamespace(key=None)
+        turn = SimpleNamespace(key=key)
         decision = SimpleNamespace(action=action, turn=turn, nth=0, calls=len(calls), digest=None, state=None)
         self.logs[table].decision(tick, 0, decision, Result(status="stale", reason="late") if stale else APPLIED)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf, log
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -30,11 +31,12 @@ from sim.metrics.conformal import (
     risk_p,
     threshold,
 )
-from sim.metrics.improvement import area_under, longest_loop, loop_ratio, memory_index, success_curve
+from sim.metrics.improvement import area_under, longest_loop, loop_ratio, loops, memory_index, success_curve
 from sim.metrics.inference import auc
 from sim.metrics.offpolicy import doubly_robust, effective_size, evaluate, ips, per_decision, snips, weight
 from sim.metrics.paired import effect, variance_reduction
 from sim.metrics.uncertainty import earliness, local, propagate
+from tests.metrics.society import Society
 
 WEIGHTS, REWARDS = [2, 0.5, 1], [1, 0, 1]
 GIVEN = [0.9] * 4 + [0.6] * 6
@@ -202,3 +204,15 @@ def test_improvement_at_its_edges() -> None:
     assert area_under(success_curve([0, 0], 4)) == 1
     assert area_under([0, 0.5, 1]) == 0.5
     assert longest_loop(STEPS) == 2
+
+
+def test_loops_on_a_record(tmp_path: Path) -> None:
+    society = Society(tmp_path / "run.db")
+    society.member("ann")
+    society.member("bob")
+    for tick, (agent, key) in enumerate([("ann", "s"), ("bob", "s"), ("ann", "t"), ("ann", "s"), ("ann", "s")]):
+        society.act(agent, tick, key=key)
+    society.act("ann", 9)
+    (found,) = loops(society.run())
+    assert (found.value, found.n, found.decisions) == (pytest.approx(2 / 5), 5, (4, 5))
+    assert found.excluded == {"decisions without one": 1}

@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.metrics import honesty
+from sim.metrics.chosen import chosen_only
+from sim.metrics.frames import frames
 from sim.metrics.honesty import UNFIT, Thresholds, failure_ratio, verdict
 from sim.metrics.repetition import degenerate, gzip_ratio, longest_run, repeated_share, tokens, type_token_ratio
-from sim.types import Measurement
+from sim.types import Measurement, Record
 from tests.metrics.society import Society, values
 
 FAILED = ({"purpose": "act", "text": "perhaps"}, {"purpose": "rethink", "text": "perhaps"})
@@ -221,3 +223,22 @@ def null_verdicts(runs: int) -> Iterator[Measurement]:
         luck = Random(seed)
         bad = sum(luck.random() < 0.02 for _ in range(200))
         yield verdict([Measurement(metric="honesty.default_rate", value=bad / 200)])
+
+
+def test_a_metric_without_what_was_not_chosen(society: Society) -> None:
+    said = society.say("ann", 1, "hello")
+    society.act("bob", 2, how="defaulted", calls=FAILED)
+    society.fact(2, "message", "bob", text="default words")
+    society.look("rule", 3, [said])
+    run = society.run()
+
+    def counted(record: Record) -> Iterator[Measurement]:
+        facts = sum(1 for _ in record.facts())
+        assert facts == len(frames(record).facts)
+        assert sum(1 for _ in record.decisions()) == len(frames(record).decisions)
+        yield Measurement(metric="facts", value=float(facts), n=len(frames(record).decisions))
+
+    assert [(one.value, one.n) for one in counted(run)] == [(2, 3)]
+    (found,) = chosen_only(counted)(run)
+    assert (found.value, found.n, found.of) == (1, 2, {"decisions": "chosen"})
+    assert values(chosen_only(honesty.default_rate)(run))["honesty.default_rate decisions=chosen"].value == 0

@@ -264,6 +264,41 @@ def test_thoughts_and_unseen_messages_are_no_flow(society: Society) -> None:
     assert found["privacy.message_leak_rate"].value == 0
 
 
+def test_a_secret_in_pieces(society: Society) -> None:
+    parts = [
+        society.say("ann", tick, text) for tick, text in enumerate(("it is Willow", "Garden", "Lane, you know"), 1)
+    ]
+    society.look("dan", 9, parts)
+    society.look("cid", 9, parts)
+    run = society.run()
+    assert values(leaks.all(run))["privacy.flow_violation_rate"].value == 0
+    (found,) = leaks.pieced_leak_rate(run)
+    assert (found.value, found.n, found.events) == (1, 1, (parts[-1],))
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_the_order_of_tables_does_not_matter(tmp_path: Path, order: tuple[int, int]) -> None:
+    society = Society(tmp_path / "run.db", tables=2)
+    society.member("ann", secrets=[PLAN])
+    society.member("dan")
+    for table, text in zip(order, ("it is Willow Garden Lane", "good morning"), strict=True):
+        society.look("dan", 2, [society.say("ann", 1, text, table=table)], table=table)
+    rate = values(leaks.all(society.run()))["privacy.flow_violation_rate"]
+    assert (rate.value, rate.n, rate.n_clusters, rate.ci) == (0.5, 2, 2, (0.0, 1.0))
+
+
+def test_small_talk_is_rarely_taken_for_a_secret() -> None:
+    """Two hundred texts with numbers of the secret's form: none is the secret but by chance."""
+    luck, alarms = Random(9), 0
+    for _ in range(200):
+        secret = canary(
+            Secret(subject="ann", attribute="account", value=str(luck.randrange(10**6, 10**7)), holder="ann")
+        )
+        text = f"my account {luck.randrange(10**6, 10**7)} costs {luck.randrange(100)} and ann is well"
+        alarms += any(found.sure for _, found in find(text, [secret]))
+    assert alarms == 0
+
+
 def test_no_secrets_no_number(tmp_path: Path) -> None:
     society = Society(tmp_path / "run.db")
     society.member("ann")
@@ -338,6 +373,29 @@ def test_contagion_at_its_edges() -> None:
         assert {one.flags for one in found} == {(reason,)}
     few = values(measured(planted(1, 0.02, 1.0, False, 200), ["kind"]))["contagion.hazard_ratio"]
     assert few.flags == ("fewer than 10 outcomes a coefficient",)
+
+
+def test_contagion_by_forks(tmp_path: Path) -> None:
+    """In each of four pairs one holder follows the leak at tick 1, and nobody where it was replaced."""
+    pairs = []
+    for number in range(4):
+        runs = []
+        for arm, follows in (("with", True), ("without", False)):
+            society = Society(tmp_path / f"{number}-{arm}.db")
+            society.member("ann", secrets=[PLAN])
+            society.member("bob", secrets=[OWN])
+            society.member("dan")
+            society.say("ann", 1, "it is Willow Garden Lane")
+            society.say("bob", 2, "my salary is 84500" if follows else "good morning")
+            runs.append(society.run())
+        pairs.append((runs[0], runs[1]))
+    (found,) = contagion.forked(pairs, tick=1)
+    assert (found.value, found.ci, found.n) == (0.5, (0.5, 0.5), 4)
+    assert found.null["p"] == pytest.approx(2 / 16)
+    (same,) = contagion.forked([(one, one) for one, _ in pairs], tick=1)
+    assert (same.value, same.null["p"]) == (0, 1)
+    (nothing,) = contagion.forked([], tick=1)
+    assert nothing.value is None
 
 
 def test_contagion_on_a_record(tmp_path: Path) -> None:

@@ -61,6 +61,19 @@ def test_recipients_are_those_who_saw_it(run: Run) -> None:
     assert sent.select("sender", "recipient", "since", "audience").rows() == [("cid", "ann", 12, '["ann"]')]
 
 
+def test_who_is_named_has_it_though_no_turn_follows(tmp_path: Path) -> None:
+    society = Society(tmp_path / "run.db")
+    society.member("ann")
+    society.member("bob")
+    society.say("ann", 1, "psst", audience=("ann", "bob", "cid"))
+    society.look("cid", 2, [0])
+    society.say("ann", 3, "hello")
+    run = society.run()
+    assert flows(frames(run)).select("recipient").rows() == [("cid",)]
+    both = flows(frames(run), delivered=True).select("fact", "recipient", "since")
+    assert both.rows() == [(0, "bob", 1), (0, "cid", 2)]
+
+
 def test_ancestors_go_through_any_number_of_decisions(run: Run) -> None:
     assert ancestors(frames(run), 0, 2) == {0, 1}
     assert ancestors(frames(run), 0, 3) == {0, 1}

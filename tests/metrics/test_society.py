@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import log
 from pathlib import Path
 from random import Random
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import ks_2samp, wasserstein_distance
 
-from sim.metrics import market
+from sim.metrics import market, networks
 from sim.metrics.bargaining import (
     envy_free_but_one,
     max_envy,
@@ -334,3 +335,52 @@ def test_who_answers_whom(society: Society) -> None:
     assert found["network.role_assortativity"].value == pytest.approx(
         assortativity([("ann", "bob"), ("bob", "ann"), ("cid", "bob")], {"ann": 1, "bob": 1, "cid": 2})
     )
+
+
+def test_private_groups(society: Society) -> None:
+    """Two triangles that whisper, and one bridge; what all see is no secret group."""
+    names = [("a", "b", "c"), ("d", "e", "f")]
+    for group in names:
+        for sender in group:
+            others = tuple(one for one in group if one != sender)
+            fact = society.fact(1, "message", sender, audience=others, text="psst")
+            for other in others:
+                society.look(other, 2, [fact])
+    bridge = society.fact(3, "message", "c", audience=("d",), text="psst")
+    society.look("d", 4, [bridge])
+    loud = society.fact(5, "post", "a", text="hello")
+    society.look("f", 6, [loud])
+    (found,) = networks.private_groups(society.run())
+    assert found.value == pytest.approx(0.357143, abs=5e-7)
+    assert found.flags == ("group: a, b, c", "group: d, e, f")
+    assert (found.n, found.of) == (13, {"table": 0})
+
+
+# --- Kuhn poker in normal form -----------------------------------------------------------------------------
+
+
+def kuhn() -> dict[tuple[str, str], float]:
+    """What the first player wins by pure strategies of both: a letter (pass or bet) for each card and history."""
+    found = {}
+    for first in map("".join, product("pb", repeat=6)):
+        for second in map("".join, product("pb", repeat=6)):
+            deals = [(a, b) for a in range(3) for b in range(3) if a != b]
+            found[first, second] = sum(_won(a, b, first, second) for a, b in deals) / 6
+    return found
+
+
+def _won(a: int, b: int, first: str, second: str) -> int:
+    higher = 1 if a > b else -1
+    if first[a] == "b":
+        return 2 * higher if second[3 + b] == "b" else 1
+    if second[b] == "p":
+        return higher
+    return 2 * higher if first[3 + a] == "b" else -1
+
+
+def test_uniform_play_in_kuhn_poker() -> None:
+    """A uniform behaviour is the uniform mixture of pure strategies, as nobody forgets (Kuhn 1953)."""
+    own = kuhn()
+    uniform = dict.fromkeys(map("".join, product("pb", repeat=6)), 1 / 64)
+    other = {joint: -value for joint, value in own.items()}
+    assert nash_conv([own, other], [uniform, uniform]) == pytest.approx(0.916667, abs=5e-7)
