@@ -23,6 +23,7 @@ from sim.kernel import Decision, Unaskable, WorldError
 from sim.log import Divergence, Row, dumps
 from sim.types import (
     DEFAULT_SAMPLING,
+    HUMAN,
     CallKey,
     Choice,
     Completion,
@@ -49,6 +50,8 @@ class Voice:
     """Adapter `name@v`, empty for the base model."""
     record_tokens: bool = False
     """Whether prompt token ids are recorded too."""
+    person: bool = False
+    """Whether a person answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,9 @@ class TextStore(Protocol):
 
     def put(self, table: str, row: Row) -> None:
         """Keep a row."""
+
+    def flush(self) -> None:
+        """Commit all that was put."""
 
 
 class Arrival(NamedTuple):
@@ -128,6 +134,8 @@ class Calls:
         self.inbox: SimpleQueue[Arrival] = SimpleQueue()
         self.in_flight = 0
         """Calls that an engine has and has not answered."""
+        self.people = 0
+        """Those of them that wait for a person."""
         self.submitted = 0
         self.prompt_tokens = 0
         self.completion_tokens = 0
@@ -185,6 +193,7 @@ class Calls:
             sampling = replace(sampling, max_tokens=request.max_tokens)
         return replace(
             request,
+            purpose=HUMAN if voice.person else request.purpose,
             sampling=sampling,
             seed=decision.streams.seed("call", key.call),
             policy=voice.policy,
@@ -216,6 +225,7 @@ class Calls:
         except Exception as error:
             raise _broken(request, error) from error
         self.in_flight += 1
+        self.people += request.purpose == HUMAN
         return source, future
 
     def _callback(
@@ -232,6 +242,8 @@ class Calls:
         """Count and record what arrived. Raises EngineFailure where no completion came of a call."""
         live = arrival.source in ("engine", "repeat")
         self.in_flight -= live
+        human = arrival.request.purpose == HUMAN
+        self.people -= live and human
         completion = _completion(arrival)
         if live:
             completion = self._recordable(arrival.request, completion)
@@ -244,6 +256,8 @@ class Calls:
         self.cut += completion.finish == "length"
         if self._store is not None and arrival.source != "record":
             self._store.put("calls", self._row(arrival, completion, self._store))
+            if human:
+                self._store.flush()
         return completion
 
     def _recordable(self, request: Request, completion: Completion) -> Completion:

@@ -12,9 +12,9 @@ from sim.record.reader import Run
 from sim.runs import cast_rows, policies_of, stored
 from sim.scenarios.cast import Frozen, freeze, thaw
 from sim.scenarios.plan import Branch, plan
-from sim.scenarios.scenario import loads
+from sim.scenarios.scenario import extended, loads
 from sim.scenarios.scenario_schema import Scenario
-from sim.scenarios.yaml_text import read_yaml, write_yaml
+from sim.scenarios.yaml_text import read_yaml
 
 
 def fork(
@@ -70,6 +70,8 @@ def branch(path: Path, folder: Path, branches: Sequence[Branch], run_id: str = "
         if manifest.branches or manifest.fork_tick is not None:
             raise ValueError(f"{manifest.id} is a fork; branches are made of the run that it comes from")
         parent = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
+        if any(getattr(one, "table", None) is not None for one in parent.interventions):
+            raise ValueError(f"{manifest.id} has interventions on single tables, which branches do not take over")
         scenario = loads(manifest.scenario, manifest.base, file="branch", overrides=[f"tables={len(branches)}"])
         stored_cast = thaw(cast_rows(run), parent)
     cast = [[replace(one, table=table) for one in stored_cast[taken.table]] for table, taken in enumerate(branches)]
@@ -106,10 +108,8 @@ def _edited(parent: Scenario, at: int, sets: Sequence[str], edits: Sequence[Mapp
                     "value": read_yaml(value, f"--set {key}").data,
                 }
             )
-    before = list(parent.located.data.get("interventions") or [])
-    data = {**parent.located.data, "interventions": [*before, *added]}
-    scenario = loads(write_yaml(data), parent.base, file="fork", overrides=models)
-    for index in range(len(before), len(scenario.interventions)):
+    scenario = extended(parent, added, "fork", models)
+    for index in range(len(parent.interventions), len(scenario.interventions)):
         keys = ("interventions", index, "at")
         tick = scenario.ticks(keys, scenario.interventions[index].at)
         if tick < at:

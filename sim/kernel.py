@@ -207,10 +207,8 @@ class Table:
         self._branches = list(branches)
         for player in players:
             self._seat(player)
-        for tick, change, joiner in interventions:
-            if slot := self._slot(tick):
-                slot.changes.append((change, joiner))
-                self._expected += joiner is not None
+        for intervention in interventions:
+            self.intend(*intervention)
 
     # --- the host's side ---------------------------------------------------------------------
 
@@ -235,9 +233,25 @@ class Table:
         return int(self.env.now)
 
     @property
+    def next(self) -> int:
+        """Tick of the next event."""
+        return int(self.env.peek())
+
+    @property
     def ready(self) -> bool:
         """Whether the next event can happen: all minds due in it have finished."""
-        return not self._slots[int(self.env.peek())].missing
+        return not self._slots[self.next].missing
+
+    def intend(self, tick: int, change: Change, joiner: Player | None = None) -> None:
+        """Let a change, and whoever joins by it, come at a tick that has not begun, after those intended before."""
+        if slot := self._slot(tick):
+            slot.changes.append((change, joiner))
+            self._expected += joiner is not None
+
+    def thinking(self, agent: AgentId) -> tuple[int, int] | None:
+        """Tick and number of the decision that an agent is at."""
+        decision = self._players[agent].decision if agent in self._players else None
+        return (decision.seen, decision.nth) if decision else None
 
     def advance(self) -> None:
         """Let the next event happen."""

@@ -46,7 +46,9 @@ class Listed:
     decisions: int = 0
     calls: int = 0
     parent: str = ""
-    """What it was forked from."""
+    """What it was forked from, or is an interview with."""
+    forked: bool = False
+    """Whether it was."""
 
 
 def files(folder: Path) -> list[Path]:
@@ -93,6 +95,7 @@ def _listed(path: Path) -> Listed:
             decisions=sum(sum(by_how.values()) for by_how in counts.decisions.values()),
             calls=sum(counts.calls.values()),
             parent=Path(manifest.parent).stem if manifest.parent else "",
+            forked=manifest.fork_tick is not None or bool(manifest.branches),
         )
 
 

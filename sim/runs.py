@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -23,6 +24,7 @@ from sim.host import Host, Paused
 from sim.kernel import Table, WorldError
 from sim.lineage import Lineage
 from sim.log import Log, Put, Row, checked
+from sim.pace import Pace
 from sim.policies import policy_rows
 from sim.record.committed import Committed
 from sim.record.schema import Manifest
@@ -44,7 +46,10 @@ class Session:
     """A run in progress, as its display sees it. Fields are set as the run gets there."""
 
     path: Path
+    pace: Pace = field(default_factory=Pace)
+    """How fast simulated time may pass."""
     plan: Plan | None = None
+    store: Store | None = None
     pool: Pool | None = None
     calls: Calls | None = None
     host: Host | None = None
@@ -142,11 +147,13 @@ def go(
     budget: int | None = None,
     attach: Callable[[Session], None] = lambda _session: None,
     engines: Mapping[str, Engine] = MappingProxyType({}),
+    beside: Callable[[Session], AbstractContextManager[object]] = nullcontext,
 ) -> Session:
     """Run a stored run to its end, from wherever it stands. `attach` is given the session before anything starts.
 
-    A finished run stays as it is. `engines` answer instead of those that the scenario names, by the names of its
-    models; they are left open.
+    `beside` is entered once the run is held and planned, and left when it ends: with `sim.channel.served`, others can
+    control it. A finished run stays as it is. `engines` answer instead of those that the scenario names, by the names
+    of its models; they are left open.
 
     Raises RunLocked, ScenarioError, Divergence and RecordFailure; everything else ends in `Session.status`:
     failed (the world broke a rule), paused (an engine is unusable or the budget spent), interrupted or finished.
@@ -160,11 +167,12 @@ def go(
             return session
         scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
         planned = plan(scenario, thaw(cast_rows(store), scenario), manifest.branches)
-        session.plan = planned
+        session.plan, session.store = planned, store
         session.pool = pool = Pool(scenario.base, engines)
         store.update(status="running", cause="")
         try:
-            session.status, session.cause = _run(session, planned, store, manifest, budget)
+            with beside(session):
+                session.status, session.cause = _run(session, planned, store, manifest, budget)
         finally:
             session.phase = "closing"
             try:
@@ -211,7 +219,7 @@ def _run(session: Session, planned: Plan, store: Store, manifest: Manifest, budg
             replaying=lambda table: logs[table].seq <= last[table],
             eras=lineage.eras(session.pool),
         )
-        host = Host(calls, budget=budget, idle=store.commit_due)
+        host = Host(calls, budget=budget, idle=store.commit_due, pace=session.pace)
         session.tables = [
             table_of(planned, one, host, log, lineage.branches) for one, log in zip(planned.tables, logs, strict=True)
         ]

@@ -192,6 +192,8 @@ class CallKey(NamedTuple):
 
 
 NO_KEY = CallKey(0, "", 0, 0, 0)
+HUMAN = "human"
+"""Purpose of a call that a person answers: its answer is committed at once, and nobody who stops a run waits for it."""
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -200,7 +202,7 @@ class Request(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     format: Format
     purpose: str = "act"
-    """act, rethink, memory, or the agent's own word."""
+    """act, rethink, memory, human, or the agent's own word."""
     model: str = ""
     """Name in the scenario's `models:`."""
     max_tokens: int | None = None

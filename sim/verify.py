@@ -33,13 +33,15 @@ def verify(path: Path) -> Verified:
     """Replay a run. Raises Divergence at the first difference, both sides in its text."""
     with Run(path) as run:
         manifest = run.manifest()
-        scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
+        logs = [run.log(table) for table in range(run.tables)]
+        # Read after the logs: what was done to the run meanwhile stands in the scenario before it happens.
+        scenario = loads(run.manifest().scenario, manifest.base, file=f"{path.name}: scenario")
         planned = plan(scenario, thaw(cast_rows(run), scenario), manifest.branches)
         finished = manifest.status == "finished"
         events, hashes = 0, []
         with Lineage(manifest) as lineage:
             for one in planned.tables:
-                log, whole = _replayed(run, planned, one, lineage)
+                log, whole = _replayed(run, logs[one.table], planned, one, lineage)
                 events += log.seq
                 hashes.append(log.hash)
                 if finished and not whole:
@@ -49,9 +51,10 @@ def verify(path: Path) -> Verified:
         return Verified(events=events, whole=finished)
 
 
-def _replayed(run: Run, planned: Plan, one: TablePlan, lineage: Lineage) -> tuple[Log, bool]:
+def _replayed(
+    run: Run, recorded: Iterator[tuple[str, Row]], planned: Plan, one: TablePlan, lineage: Lineage
+) -> tuple[Log, bool]:
     """One table replayed: its log, and whether it came to its end within the record."""
-    recorded = run.log(one.table)
     log = Log(one.table, checked(recorded, _no_more))
     pool = Pool(planned.scenario.base)
     calls = Calls(

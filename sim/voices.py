@@ -53,6 +53,11 @@ class LateEngine:
         """As the engine does."""
         return self.start().score(requests, continuations)
 
+    @property
+    def built(self) -> Engine | None:
+        """The engine, if it is there yet."""
+        return self._engine
+
     def status(self) -> str:
         """What the engine says of itself: nothing, or why it is slow."""
         status = getattr(self._engine, "status", None)
@@ -90,6 +95,7 @@ class Pool:
                 sampling=settings.sampling,
                 policy=settings.policy,
                 record_tokens=settings.record_tokens,
+                person=settings.person,
             )
             for name, settings in models.items()
         }
@@ -110,6 +116,11 @@ class Pool:
             own["adapters"] = {label: str(folder) for label, folder in places.items()}
         engine: Engine = make(**{k: v for k, v in offered.items() if k in taken} | own)
         return engine
+
+    @property
+    def built(self) -> list[Engine]:
+        """The engines that are there yet, given ones among them."""
+        return [*self._given.values(), *(one.built for one in self.engines.values() if one.built is not None)]
 
     def close(self) -> None:
         """Close all, also where one of them raises."""

@@ -57,6 +57,8 @@ def scenario_report(planned: Plan) -> Iterator[Any]:
     for keys, entry in scenario.entries:
         name = entry.name if keys[0] == "cast" else f"{entry.name} (joins)"
         cast.add_row(*map(plain, (name, entry.count, entry.agent, entry.model or "none", entry.think)))
+    for agent, taken in scenario.seats.items():
+        cast.add_row(*map(plain, (f"{agent} (seat)", 1, taken.agent, taken.model or "none", "")))
     yield cast
     if scenario.models:
         models = Table("models", "engine", "weights", "temperature", "context", box=None)

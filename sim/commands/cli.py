@@ -25,6 +25,8 @@ app = typer.Typer(
     rich_markup_mode=None,  # drawing boxes would double the time that help takes
 )
 
+EXITS = {"finished": 0, "failed": 1, "paused": 3, "interrupted": 130}
+"""Exit codes by how a session ended."""
 SETTABLE = "A world parameter that may change, or models.NAME.key, from then on."
 
 
@@ -57,6 +59,7 @@ def run(
     name: Annotated[str, typer.Option(metavar="ID", help="The run's id; by default name, date and time.")] = "",
     runs: Folder = RUNS,
     budget: Budget = None,
+    paused: Annotated[bool, typer.Option("--paused", help="Wait before the first event, for agora control.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Run a scenario file to its end."""
@@ -66,7 +69,7 @@ def run(
     from sim.scenarios.scenario import load
 
     run_id = new_id(runs, name) if name else ""
-    _go(create(load(scenario_file(scenario), sets or []), runs, run_id), budget, quiet)
+    _go(create(load(scenario_file(scenario), sets or []), runs, run_id), budget, quiet, paused)
 
 
 @app.command()
@@ -75,6 +78,38 @@ def resume(name: RunName, runs: Folder = RUNS, budget: Budget = None, quiet: Qui
     from sim.library import find
 
     _go(find(runs, name), budget, quiet)
+
+
+@app.command()
+def play(
+    scenario: Annotated[Path | None, typer.Argument(help="A scenario file.")] = None,
+    seat: Annotated[str, typer.Option(metavar="AGENT", help="Whose seat you take.")] = "",
+    resume: Annotated[str, typer.Option(metavar="RUN", help="Go on with a run that you left.")] = "",
+    sets: Sets = None,
+    runs: Folder = RUNS,
+    budget: Budget = None,
+) -> None:
+    """Take a seat: run a scenario in which you answer for one agent.
+
+    You see what its seat sees and are asked for what it may do; an illegal answer is asked for again. Ctrl-C leaves
+    the run, and agora play --resume RUN goes on with it: what you have answered is not asked again. Others can watch
+    with agora control.
+    """
+    from sim.commands import playing
+    from sim.commands.failures import BadInput, scenario_file
+    from sim.library import find
+    from sim.runs import create
+
+    if (scenario is None) != bool(resume):
+        raise BadInput("name a scenario file, or a run to go on with: agora play SCENARIO, or agora play --resume RUN")
+    if scenario is None:
+        path = find(runs, resume)
+        seat = playing.seat_of(path, seat)
+    else:
+        taken, seat = playing.seated(scenario_file(scenario), sets or [], seat)
+        path = create(taken, runs)
+        _print(f"{path.stem}: you are {seat}")
+    _ended(path, playing.played(path, seat, budget), budget)
 
 
 @app.command()
@@ -105,26 +140,95 @@ def fork(
             _print(f"{path.stem}: made, not started; agora resume {path.stem}")
 
 
-def _go(path: Path, budget: int | None, quiet: bool) -> None:
+def _go(path: Path, budget: int | None, quiet: bool, paused: bool = False) -> None:
     """Run a stored run with a live display, then print what came of it."""
+    from sim.channel import served
     from sim.commands.progress import watched
-    from sim.commands.show import ending, outcome, stopped
-    from sim.library import measure
+    from sim.commands.show import stopped
     from sim.runs import go
 
     def attached(attach: Callable[[Session], None]) -> Session:
-        return go(path, budget=budget, attach=attach)
+        def begin(session: Session) -> None:
+            if paused:
+                session.pace.pause()
+            attach(session)
+
+        return go(path, budget=budget, attach=begin, beside=served)
 
     try:
         session = watched(attached, quiet)
     except KeyboardInterrupt:
         _print(stopped(path.stem))
         raise typer.Exit(130) from None
+    _ended(path, session, budget)
+
+
+def _ended(path: Path, session: Session, budget: int | None) -> None:
+    """Print what came of a session."""
+    from sim.commands.show import ending, outcome
+    from sim.library import measure
+
     if session.status == "finished":
         measure(path)
         _print(*outcome(path))
     _print(ending(session, budget))
-    raise typer.Exit({"finished": 0, "failed": 1, "paused": 3, "interrupted": 130}[session.status])
+    raise typer.Exit(EXITS[session.status])
+
+
+@app.command()
+def control(
+    name: RunName,
+    do: Annotated[
+        str, typer.Argument(help="status, pause, go, step, speed, stop, say, set, leave or answer.")
+    ] = "status",
+    words: Annotated[list[str] | None, typer.Argument(metavar="[WORD]", help="What the command is about.")] = None,
+    to: Annotated[list[str] | None, typer.Option(help="Of say: to whom, an agent, an entry, a #channel.")] = None,
+    table: Annotated[int | None, typer.Option(help="Of say, set and leave: at this table only.")] = None,
+    runs: Folder = RUNS,
+) -> None:
+    """Control a run that is going on in another process.
+
+    status; pause, and go to go on; step (one event) or step tick; speed 60 (simulated seconds a second) or speed max;
+    stop (resumable), or stop now, which waits for no call in flight. None of these reaches the log.
+
+    say TEXT, set KEY=VALUE and leave AGENT are interventions: they take effect at the next moment and are recorded
+    with it, so that the run verifies, resumes and forks with them.
+
+    answer AGENT ANSWER answers what a person is asked who has the agent's seat; status shows the questions.
+    """
+    from sim.commands.controlling import controlled
+    from sim.library import find
+
+    _print(*controlled(find(runs, name), do, words or [], to or [], table))
+
+
+@app.command()
+def interview(
+    name: RunName,
+    questions: Annotated[list[str], typer.Argument(metavar="QUESTION...", help="One after the other, in quotes.")],
+    agent: Annotated[str, typer.Option(help="Whom to ask: an agent that speaks with a model.")],
+    at: Annotated[str, typer.Option(help="When, like 1h30m, or a tick.")],
+    table: Annotated[int, typer.Option(help="At which table.")] = 0,
+    runs: Folder = RUNS,
+) -> None:
+    """Ask an agent something, at any moment of a run; the run never hears of it.
+
+    A copy of the agent, with its persona and its memory as of then, is asked by its own model. The interview is a run
+    of its own, to be shown and verified like any other; the run that it is about is only read.
+    """
+    from sim.commands.progress import working
+    from sim.commands.show import ending, said
+    from sim.interview import interview as made
+    from sim.library import find
+    from sim.runs import go
+
+    path = made(find(runs, name), runs, agent, at, questions, table)
+    with working(f"asking {agent}"):
+        session = go(path)
+    _print(*said(path))
+    if session.status != "finished":
+        _print(ending(session))
+    raise typer.Exit(EXITS[session.status])
 
 
 @app.command()

@@ -54,15 +54,19 @@ def _code(error: Exception) -> int | None:
 
     if isinstance(error, ScenarioError):
         return BAD_INPUT
+    from sim.channel import NotRunning
     from sim.conformance.findings import ConformanceError
+    from sim.interview import NotAskable
     from sim.library import NoSuchRun
+    from sim.live import Refused
     from sim.log import Divergence
     from sim.record.committed import SchemaMismatch
     from sim.record.store import RecordFailure, RunLocked
     from sim.scenarios.resolve import ResolveError
     from sim.types import EngineFailure
 
-    if isinstance(error, NoSuchRun | ResolveError | SchemaMismatch | RunLocked | ConformanceError):
+    of_the_user = NoSuchRun | ResolveError | SchemaMismatch | RunLocked | ConformanceError
+    if isinstance(error, of_the_user | NotRunning | Refused | NotAskable):
         return BAD_INPUT
     return FAILED if isinstance(error, Divergence | RecordFailure | EngineFailure) else None
 

@@ -79,7 +79,8 @@ class _Display:
 
     def _head(self, session: Session) -> Text:
         elapsed = readable(round(monotonic() - self._began), 1000)
-        phase = "waiting for models" if session.host and session.host.waiting else session.phase
+        phase = "waiting for answers" if session.host and session.host.waiting else session.phase
+        phase = "paused" if session.pace.paused and session.phase == "running" else phase
         return Text.assemble((session.path.stem, "bold"), f"  {phase}  {elapsed}")
 
     def _time(self, session: Session) -> Any:

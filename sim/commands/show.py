@@ -10,8 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from sim.commands.measured import listed, measurement_table
-from sim.commands.terminal import columns, plain, short
+from sim.commands.terminal import Framed, columns, plain, short
+from sim.interview import answers
 from sim.library import PROJECT, Listed, check_table, standing
+from sim.people import peoples
 from sim.record.project import Project
 from sim.record.reader import Counts, Run
 from sim.runs import Session
@@ -40,7 +42,7 @@ def run_list(runs: Sequence[Listed]) -> Iterator[Text]:
     for one, row in zip(runs, rows, strict=True):
         yield from _run_lines(row, widths, COLOURS.get(one.status, ""))
         if one.parent:
-            yield plain(f"{' ' * widths[0]} forked from {one.parent}", "dim")
+            yield plain(f"{' ' * widths[0]} {'forked from' if one.forked else 'asks an agent of'} {one.parent}", "dim")
 
 
 def _run_lines(row: Sequence[str], widths: Sequence[int], style: str) -> Iterator[Text]:
@@ -58,17 +60,19 @@ def _run_lines(row: Sequence[str], widths: Sequence[int], style: str) -> Iterato
 
 def ending(session: Session, budget: int | None = None) -> Text:
     """How a session ended, and what to do next."""
-    name = session.path.stem
+    name, again = session.path.stem, "resume"
+    if session.plan is not None and peoples(session.plan.scenario):
+        again = "play --resume"
     match session.status:
         case "finished":
             return plain(f"{name} finished. Look: agora show {name}   Check: agora verify {name}", "green")
         case "failed":
-            return plain(f"{name} failed: {session.cause}\nMend it, then: agora resume {name}", "red")
+            return plain(f"{name} failed: {session.cause}\nMend it, then: agora {again} {name}", "red")
         case "paused":
-            text = f"{name} is paused: {session.cause}\nNothing is lost. Go on: agora resume {name}"
+            text = f"{name} is paused: {session.cause}\nNothing is lost. Go on: agora {again} {name}"
             return plain(text + _elsewhere(session, budget), "yellow")
         case _:
-            return stopped(name)
+            return stopped(name, again)
 
 
 def _elsewhere(session: Session, budget: int | None) -> str:
@@ -81,9 +85,21 @@ def _elsewhere(session: Session, budget: int | None) -> str:
     return f"\nOr on another model: agora fork {session.path.stem} --at TIME --set models.{model}.KEY=VALUE"
 
 
-def stopped(name: str) -> Text:
+def stopped(name: str, again: str = "resume") -> Text:
     """A run was interrupted, and what to do next."""
-    return plain(f"{name} was interrupted. Nothing is lost. Go on: agora resume {name}", "yellow")
+    return plain(f"{name} was interrupted. Nothing is lost. Go on: agora {again} {name}", "yellow")
+
+
+# --- interviews ----------------------------------------------------------------------------------------
+
+
+def said(path: Path) -> Iterator[Any]:
+    """The questions and answers of an interview."""
+    with Run(path) as run:
+        agent = run.cast()[0].seat.agent
+    for one in answers(path):
+        yield Framed(one.question, f"asked of {agent}", "")
+        yield Framed(one.text, agent, "" if one.how == "chosen" else f"{one.how}: {one.reason}")
 
 
 # --- outcome -------------------------------------------------------------------------------------------

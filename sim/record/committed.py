@@ -84,7 +84,16 @@ _TEXT = compiled(select(TABLES["texts"].c.text).where(*equals(TABLES["texts"], "
 _PAGES = {
     name: paged(TABLES[name], *equals(TABLES[name], "tbl"), TABLES[name].c.seq <= bindparam("last")) for name in LOG
 }
-_LAST = {name: compiled(select(func.max(TABLES[name].c.seq)).where(*equals(TABLES[name], "tbl"))) for name in LOG}
+_LAST = {
+    name: compiled(
+        select(TABLES[name].c.seq, TABLES[name].c.tick)
+        .where(*equals(TABLES[name], "tbl"))
+        .order_by(TABLES[name].c.seq.desc())
+    )
+    + " LIMIT 1"
+    for name in LOG
+}
+_LAST_CALLED = compiled(select(func.max(_calls.c.tick)).where(_calls.c.tbl == bindparam("is_tbl")))
 
 
 def answer(columns: Row) -> tuple[bytes, Completion]:
@@ -157,8 +166,21 @@ class Committed:
 
     def last_seq(self, tbl: int) -> int:
         """Seq of the last committed row of a table's log; -1 for none."""
-        found = [self._rows(_LAST[name], (tbl,))[0][0] for name in LOG]
-        return max((seq for seq in found if seq is not None), default=-1)
+        return self._last(tbl)[0]
+
+    def last_tick(self, tbl: int) -> int:
+        """Tick of the last committed row of a table's log; -1 for none."""
+        return self._last(tbl)[1]
+
+    def last_call(self, tbl: int) -> int:
+        """The last tick of a table in which a turn was seen that a committed call is about; -1 for none."""
+        tick = self._rows(_LAST_CALLED, (tbl,))[0][0]
+        return -1 if tick is None else int(tick)
+
+    def _last(self, tbl: int) -> tuple[int, int]:
+        """Seq and tick of the last committed row of a table's log."""
+        found = [row for name in LOG for row in self._rows(_LAST[name], (tbl,))]
+        return max(found, default=(-1, -1))
 
     def log(self, tbl: int) -> Iterator[tuple[str, Row]]:
         """A table's log as committed when this is called: pairs of table name and row in seq order."""

@@ -16,9 +16,9 @@ from pydantic import BaseModel
 
 from sim.quantities import Distribution
 from sim.scenarios.draws import drawable, think_time
-from sim.scenarios.located import Keys, nearest, shown
+from sim.scenarios.located import Keys, ScenarioError, nearest, shown
 from sim.scenarios.resolve import ResolveError, keywords, resolve
-from sim.scenarios.scenario_schema import ENGINES, STOP_RULE, CastEntry, FromPrivate, ModelSettings, Scenario
+from sim.scenarios.scenario_schema import ENGINES, STOP_RULE, CastEntry, FromPrivate, ModelSettings, Scenario, Taken
 from sim.scenarios.strict import checked
 from sim.types import ALL, JSON, Agent, Metric, World
 
@@ -41,6 +41,8 @@ class Bound:
     """Parameters that interventions may set."""
     minds: Mapping[str, Callable[..., Agent]]
     """The agents' classes by entry name."""
+    seats: Mapping[str, Callable[..., Agent]]
+    """The classes of those that decide instead, by agent."""
     thinks: Mapping[str, Distribution]
     """Think times in ticks, by entry name."""
     metrics: tuple[Metric, ...]
@@ -59,6 +61,7 @@ def bind(scenario: Scenario) -> Bound:
     minds = {entry.name: _mind(scenario, keys, entry) for keys, entry in entries}
     for keys, entry in entries:
         _check_draws(scenario, keys, entry)
+    seats = {agent: _seat(scenario, agent) for agent in scenario.seats}
     own: tuple[Metric, ...] = tuple(getattr(world, "metrics", ()))
     measured = [_metric(scenario, index, path) for index, path in enumerate(scenario.measure)]
     return Bound(
@@ -68,6 +71,7 @@ def bind(scenario: Scenario) -> Bound:
         params=params,
         changeable=frozenset(getattr(world, "changeable", ())),
         minds=minds,
+        seats=seats,
         thinks={entry.name: _think(scenario, keys, entry) for keys, entry in entries},
         metrics=tuple(dict.fromkeys([*own, *measured])),
     )
@@ -217,7 +221,20 @@ def _check_policy(scenario: Scenario, keys: Keys, settings: ModelSettings) -> No
         raise scenario.error((*keys, "policy"), f"{shown(settings.policy)} is none of the model's adapters; {hint}")
 
 
-def _mind(scenario: Scenario, keys: Keys, entry: CastEntry) -> Callable[..., Agent]:
+def _seat(scenario: Scenario, agent: str) -> Callable[..., Agent]:
+    """The class of what decides for an agent instead of what its entry names."""
+    if agents_named(scenario, agent) != [agent]:
+        raise nobody(scenario, ("seats", agent), agent)
+    return _mind(scenario, ("seats", agent), scenario.seats[agent])
+
+
+def nobody(scenario: Scenario, keys: Keys, name: str) -> ScenarioError:
+    """The error where no agent goes by a name."""
+    known = [agent for _, entry in scenario.entries for agent in (entry.name, *entry.agents[:100])]
+    return scenario.error(keys, f"no agent has the id {shown(name)}; {nearest(name, known)}")
+
+
+def _mind(scenario: Scenario, keys: Keys, entry: CastEntry | Taken) -> Callable[..., Agent]:
     """The class of an entry's agents, its model and constructor settings checked."""
     mind = _resolved(scenario, (*keys, "agent"), entry.agent)
     if not callable(mind) or not hasattr(mind, "act"):
@@ -229,7 +246,7 @@ def _mind(scenario: Scenario, keys: Keys, entry: CastEntry) -> Callable[..., Age
     return cast("Callable[..., Agent]", mind)
 
 
-def _check_settings(scenario: Scenario, keys: Keys, entry: CastEntry, mind: Callable[..., object]) -> None:
+def _check_settings(scenario: Scenario, keys: Keys, entry: CastEntry | Taken, mind: Callable[..., object]) -> None:
     try:
         rest = list(inspect.signature(mind).parameters.values())[1:]
     except ValueError:

@@ -203,12 +203,13 @@ def _plain(persona: Persona) -> dict[str, JSON]:
 def _member(scenario: Scenario, entry: CastEntry, agent: AgentId, persona: dict[str, JSON], streams: Streams) -> Member:
     tick_ms = scenario.clock.tick_ms
     private = _drawn(entry.private, streams, ("private",), lambda text: drawable(text, tick_ms))
+    model = scenario.spoken(entry, agent)
     return Member(
         seat=Seat(agent=agent, role=entry.role, private=private, public=dict(entry.public)),
         persona=persona,
         secrets=tuple(_secret(secret, n, agent, private, streams) for n, secret in enumerate(entry.secrets)),
-        model=entry.model,
-        context=_context(scenario, entry.model),
+        model=model,
+        context=_context(scenario, model),
     )
 
 

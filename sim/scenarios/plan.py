@@ -16,7 +16,7 @@ from sim.scenarios.cast import Frozen, cast_hash, freeze
 from sim.scenarios.draws import think_time
 from sim.scenarios.located import Keys
 from sim.scenarios.resolve import source_hash
-from sim.scenarios.scenario_schema import CastEntry, ModelSettings, Scenario
+from sim.scenarios.scenario_schema import CastEntry, ModelSettings, Scenario, Taken
 from sim.scenarios.timeline import Move, timeline
 from sim.streams import Key, Root, Streams
 from sim.types import JSON, Agent, AgentId, Change, Join, Metric, World
@@ -105,6 +105,7 @@ def plan(
 def _code(scenario: Scenario, bound: Bound) -> dict[str, str]:
     things: dict[str, Callable[..., object]] = {scenario.world.use: bound.world}
     things |= {entry.agent: bound.minds[entry.name] for _, entry in scenario.entries}
+    things |= {taken.agent: bound.seats[agent] for agent, taken in scenario.seats.items()}
     return {path: source_hash(things[path]) for path in sorted(things)}
 
 
@@ -125,7 +126,7 @@ def _table(
         table=number,
         world=_world(scenario, bound),
         players=tuple(players),
-        interventions=tuple(_intervention(move, joiners) for move in moves),
+        interventions=tuple(_intervention(move, joiners) for move in moves if move.table in (None, number)),
         streams=Streams(Root(scenario.seed), ("table", branch.table // scenario.group)),
         mind_path=("group", branch.table % scenario.group) if scenario.group > 1 else (),
         branch=(branch.tick, branch.luck) if branch.luck else None,
@@ -140,11 +141,15 @@ def _world(scenario: Scenario, bound: Bound) -> World:
 
 
 def _player(scenario: Scenario, bound: Bound, frozen: Frozen, path: Keys, entry: CastEntry) -> Player:
+    spec: CastEntry | Taken = entry
+    make, agent_id = bound.minds[entry.name], frozen.member.seat.agent
+    if agent_id in scenario.seats:
+        spec, make, path = scenario.seats[agent_id], bound.seats[agent_id], ("seats", agent_id)
     try:
-        agent: Agent = bound.minds[entry.name](frozen.member, **deepcopy(entry.settings))
+        agent: Agent = make(frozen.member, **deepcopy(spec.settings))
     except Exception as error:
-        where = (*path, "with") if entry.settings else path
-        raise scenario.error(where, f"{entry.agent} refuses its settings: {_words(error)}") from error
+        where = (*path, "with") if spec.settings else path
+        raise scenario.error(where, f"{spec.agent} refuses its settings: {_words(error)}") from error
     think = bound.thinks[entry.name]
     if frozen.think != str(entry.think):
         think = think_time(frozen.think, scenario.clock.tick_ms)

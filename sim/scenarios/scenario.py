@@ -5,7 +5,7 @@ Everything that can be wrong is one line of the form `file:line: key: what is wr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from sim.scenarios.scenario_schema import Scenario
 from sim.scenarios.strict import checked
 from sim.scenarios.timeline import timeline
 from sim.scenarios.yaml_text import read_yaml, write_yaml
+from sim.types import JSON
 
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
@@ -33,6 +34,15 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
 def loads(text: str, base: str | Path, file: str = "scenario.yaml", overrides: Sequence[str] = ()) -> Scenario:
     """As `load`, from the text of a scenario; `base` is the folder that its relative paths start from."""
     return _scenario(overridden(_root(text, file), overrides), Path(base))
+
+
+def extended(
+    scenario: Scenario, interventions: Sequence[Mapping[str, JSON]], file: str, overrides: Sequence[str] = ()
+) -> Scenario:
+    """The scenario with more interventions after its own; `file` is what errors name. Raises ScenarioError."""
+    before = list(scenario.located.data.get("interventions") or [])
+    data = {**scenario.located.data, "interventions": [*before, *map(dict, interventions)]}
+    return loads(write_yaml(data), scenario.base, file=file, overrides=overrides)
 
 
 def dump(scenario: Scenario) -> str:

@@ -23,8 +23,11 @@ ENGINES = {
     "torch": "agents.engines.torch:TorchEngine",
     "openai": "agents.engines.openai:OpenAIEngine",
     "synthetic": "agents.engines.synthetic:SyntheticEngine",
+    "human": "agents.engines.human:HumanEngine",
 }
 """Short names of the engines that come with the install."""
+PERSON = "agents.human:Human"
+"""The mind of a seat that a person takes."""
 LONGEST = 1e15
 """Longest duration in milliseconds (31,000 years) or ticks."""
 STOP_RULE = re.compile(r"\s*([1-9][0-9]{0,11})\s+([A-Za-z_][\w -]*?)\s*")
@@ -105,7 +108,7 @@ class ModelSettings(Strict):
     model_config = ConfigDict(extra="allow")
 
     engine: str
-    """vllm, torch, openai, synthetic, or the `module:Name` of an engine."""
+    """vllm, torch, openai, synthetic, human, or the `module:Name` of an engine."""
     model: str = ""
     """The engine's name for the model; `embedded` is the one that comes with the install."""
     temperature: float = Field(default=0.8, ge=0, le=10)
@@ -128,6 +131,11 @@ class ModelSettings(Strict):
     def engine_path(self) -> str:
         """Dotted path of the engine's class."""
         return ENGINES.get(self.engine, self.engine)
+
+    @property
+    def person(self) -> bool:
+        """Whether a person answers."""
+        return self.engine_path == ENGINES["human"]
 
     @property
     def needs_adapters(self) -> bool:
@@ -240,6 +248,17 @@ class CastEntry(Strict):
         return [self.name] if self.count == 1 else [f"{self.name}-{n}" for n in range(1, self.count + 1)]
 
 
+class Taken(Strict):
+    """Who decides for an agent instead of what its entry names."""
+
+    agent: Dotted
+    """The mind's class."""
+    settings: dict[str, JsonValue] = Field(default_factory=dict, alias="with")
+    """Keywords of the class's constructor."""
+    model: str = ""
+    """An entry of `models`; empty for minds that use none."""
+
+
 class SayAt(Strict):
     """A message from outside."""
 
@@ -251,6 +270,8 @@ class SayAt(Strict):
     """What is said."""
     to: str | Many[str] = "all"
     """all, a #channel, an agent, an entry of the cast, or a list of agents and entries."""
+    table: int | None = Field(default=None, ge=0)
+    """The only table that it reaches; all of them where not given."""
 
 
 class SetAt(Strict):
@@ -264,6 +285,8 @@ class SetAt(Strict):
     """The parameter."""
     value: JsonValue
     """Its new value."""
+    table: int | None = Field(default=None, ge=0)
+    """The only table that it reaches; all of them where not given."""
 
 
 class JoinAt(Strict):
@@ -286,6 +309,8 @@ class LeaveAt(Strict):
     """When."""
     agent: str
     """Its id."""
+    table: int | None = Field(default=None, ge=0)
+    """The only table that it reaches; all of them where not given."""
 
 
 Intervention: TypeAlias = Annotated[SayAt | SetAt | JoinAt | LeaveAt, Field(discriminator="do")]
@@ -333,6 +358,8 @@ class Scenario(Strict):
     """By the names that the cast uses."""
     cast: Many[CastEntry] = Field(min_length=1)
     """Who takes part, in the order that breaks ties."""
+    seats: dict[Name, Taken] = Field(default_factory=dict)
+    """Agents, by id, for whom another mind decides than their entry's: a person's, for one."""
     interventions: Many[Intervention] = ()
     """What is done to the world from outside."""
     measure: Many[Dotted] = ()
@@ -376,6 +403,10 @@ class Scenario(Strict):
             if isinstance(change, JoinAt)
         ]
         return [*seated, *joining]
+
+    def spoken(self, entry: CastEntry, agent: str) -> str:
+        """The entry of `models` that speaks for an agent of a cast entry; empty for none."""
+        return self.seats[agent].model if agent in self.seats else entry.model
 
     def ticks(self, keys: Keys, value: int | str) -> int:
         """The duration at these keys in ticks, within the limits. Raises ScenarioError."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sim.scenarios.binding import Bound, agents_named, world_params
+from sim.scenarios.binding import Bound, agents_named, nobody, world_params
 from sim.scenarios.located import Keys, ScenarioError, nearest, shown
 from sim.scenarios.scenario_schema import JoinAt, LeaveAt, SayAt, Scenario, SetAt
 from sim.types import ALL, AgentId, Audience, Leave, Say, Set
@@ -19,21 +19,29 @@ class Move:
     """None: somebody joins."""
     joins: AgentId = ""
     """Who."""
+    table: int | None = None
+    """The only table that it reaches; None: all."""
 
 
 def timeline(scenario: Scenario, bound: Bound) -> list[Move]:
     """All interventions by tick, those of one tick in file order. Raises ScenarioError."""
-    moves: list[tuple[Keys, Move]] = []
-    for index, spec in enumerate(scenario.interventions):
-        keys: Keys = ("interventions", index)
-        tick = scenario.ticks((*keys, "at"), spec.at)
-        if isinstance(spec, JoinAt):
-            moves.append((keys, Move(tick=tick, change=None, joins=spec.entry.name)))
-        else:
-            moves.append((keys, Move(tick=tick, change=_change(scenario, bound, keys, spec))))
+    moves: list[tuple[Keys, Move]] = [
+        (("interventions", index), move_of(scenario, bound, index)) for index in range(len(scenario.interventions))
+    ]
     moves.sort(key=lambda item: item[1].tick)
     _check_presence(scenario, moves)
     return [move for _, move in moves]
+
+
+def move_of(scenario: Scenario, bound: Bound, index: int) -> Move:
+    """The intervention that stands at an index. Raises ScenarioError."""
+    keys, spec = ("interventions", index), scenario.interventions[index]
+    tick = scenario.ticks((*keys, "at"), spec.at)
+    if isinstance(spec, JoinAt):
+        return Move(tick=tick, change=None, joins=spec.entry.name)
+    if spec.table is not None and spec.table >= scenario.tables:
+        raise scenario.error((*keys, "table"), f"there is no table {spec.table}; the last is {scenario.tables - 1}")
+    return Move(tick=tick, change=_change(scenario, bound, keys, spec), table=spec.table)
 
 
 def _change(scenario: Scenario, bound: Bound, keys: Keys, spec: SayAt | SetAt | LeaveAt) -> Say | Set | Leave:
@@ -42,7 +50,7 @@ def _change(scenario: Scenario, bound: Bound, keys: Keys, spec: SayAt | SetAt | 
     if isinstance(spec, SetAt):
         return _setting(scenario, bound, keys, spec)
     if agents_named(scenario, spec.agent) != [spec.agent]:
-        raise _nobody(scenario, (*keys, "agent"), spec.agent)
+        raise nobody(scenario, (*keys, "agent"), spec.agent)
     return Leave(agent=spec.agent)
 
 
@@ -53,14 +61,9 @@ def _audience(scenario: Scenario, keys: Keys, to: str | tuple[str, ...]) -> Audi
     for name in (to,) if isinstance(to, str) else to:
         found = agents_named(scenario, name)
         if not found:
-            raise _nobody(scenario, (*keys, "to"), name)
+            raise nobody(scenario, (*keys, "to"), name)
         agents.update(dict.fromkeys(found))
     return tuple(agents)
-
-
-def _nobody(scenario: Scenario, keys: Keys, name: str) -> ScenarioError:
-    known = [agent for _, entry in scenario.entries for agent in (entry.name, *entry.agents[:100])]
-    return scenario.error(keys, f"no agent has the id {shown(name)}; {nearest(name, known)}")
 
 
 def _setting(scenario: Scenario, bound: Bound, keys: Keys, spec: SetAt) -> Set:
@@ -80,13 +83,13 @@ def _setting(scenario: Scenario, bound: Bound, keys: Keys, spec: SetAt) -> Set:
 def _check_presence(scenario: Scenario, moves: list[tuple[Keys, Move]]) -> None:
     """Nobody leaves before joining, or twice."""
     absent = {move.joins for _, move in moves if move.joins}
-    gone: set[AgentId] = set()
+    gone: set[tuple[AgentId, int | None]] = set()
     for keys, move in moves:
         absent.discard(move.joins)
         if not isinstance(move.change, Leave):
             continue
         agent = move.change.agent
-        if agent in absent or agent in gone:
+        if agent in absent or gone & {(agent, None), (agent, move.table)}:
             when = "has not joined yet" if agent in absent else "has left before"
             raise scenario.error((*keys, "agent"), f"{agent!r} {when} at that time; change the times or drop one")
-        gone.add(agent)
+        gone.add((agent, move.table))

@@ -55,6 +55,8 @@ class Rows:
     def put(self, table: str, row: tuple[Any, ...]) -> None:
         self.calls.append(row)
 
+    def flush(self) -> None: ...
+
 
 def hosted(call: Callable[[int, Request], Any], agent: Any = None, budget: int | None = None) -> tuple[Host, Rows, Any]:
     """A host, what it recorded, and a table of one agent that asks until tick 5."""

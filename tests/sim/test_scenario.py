@@ -220,7 +220,7 @@ def test_keys_of_a_mapping_of_models_are_known() -> None:
 
 
 def test_known_keys_follow_the_branch_of_a_union() -> None:
-    assert known_keys(Scenario, ["interventions", 0, "leave"]) == {"do", "at", "agent"}
+    assert known_keys(Scenario, ["interventions", 0, "leave"]) == {"do", "at", "agent", "table"}
     assert "big_five" in known_keys(Scenario, ["cast", 0, "persona", "inline"])
 
 
