@@ -8,6 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from sim.library import PROJECT, remove
+from sim.live import Refused
 from sim.record.project import Project
 from sim.record.store import RunLocked
 from sim.types import Measurement
@@ -123,7 +124,7 @@ def _acts(where: Path, head: Head) -> None:
 def _tried(act: Callable[[], None]) -> None:
     try:
         act()
-    except controls.Refused as problem:
+    except Refused as problem:
         failure(str(problem))
     else:
         st.rerun()
