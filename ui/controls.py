@@ -6,6 +6,7 @@ Commands run as processes of their own, as they would in a terminal: they outliv
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ PASSWORD = "AGORA_UI_PASSWORD"
 """Environment variable that holds the password of the page."""
 SOON = 20.0
 """Seconds within which a new run's file is there, or the command has said why not."""
+_WORLD = re.compile(r"^world:", re.MULTILINE)
 _AGORA = "from sim.commands.cli import main; main()"
 
 
@@ -144,8 +146,12 @@ def fork(name: str, at: str, changes: Sequence[str], replicates: int, where: Pat
 
 
 def scenarios() -> list[Path]:
-    """Scenario files below the working folder's `scenarios`, else those that come with the install."""
+    """Scenario files in the working folder and below its `scenarios`, else those that come with the install.
+
+    Those that are made for training come last.
+    """
     own = Path("scenarios")
     base = own if own.is_dir() else Path(__file__).parents[1] / "scenarios"
-    found = [path for path in sorted(base.rglob("*.yaml")) if path.parent.name != "personas"]
-    return [*sorted(Path().glob("*.yaml")), *found]
+    found = [*sorted(base.rglob("*.yaml")), *sorted(Path().glob("[!.]*.yaml"))]
+    worlds = [path for path in found if _WORLD.search(path.read_text(encoding="utf-8", errors="replace"))]
+    return sorted(worlds, key=lambda path: path.stem.endswith("_train"))

@@ -53,6 +53,8 @@ def _seats(head: Head) -> list[str]:
 
 
 def _begin(where: Path) -> None:
+    words = "Take a seat in any world: you see what its seat sees and answer what it is asked; the others play on."
+    show(tag("div", words, cls="dim"))
     file = chosen_file("play")
     if file is None:
         return

@@ -72,6 +72,7 @@ def _list(where: Path, ids: Sequence[str]) -> None:
         rows,
         "runs",
         select=True,
+        run=st.column_config.TextColumn("run", width=190),
         progress=st.column_config.ProgressColumn("progress", min_value=0, max_value=1, format="percent", width="small"),
     )
     if chosen is None:
