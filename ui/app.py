@@ -12,20 +12,25 @@ import streamlit as st
 
 from sim.commands.failures import BadInput
 from sim.library import NoSuchRun
+from sim.live import Refused
 from sim.record.committed import SchemaMismatch
 from sim.scenarios.located import ScenarioError
-from ui.controls import PASSWORD, Refused
+from ui.controls import PASSWORD
 from ui.markup import failure, style
-from ui.views import agent, compare, live, measures, runs, training, whatif
+from ui.views import agent, compare, interview, live, measures, play, runs, training, whatif
 
 KNOWN = (BadInput, NoSuchRun, SchemaMismatch, ScenarioError, Refused, FileNotFoundError)
 """What goes wrong by nobody's defect; its text says what."""
 VIEWS: dict[str, dict[str, tuple[Callable[[], None], str, str]]] = {
-    "Runs": {"runs": (runs.page, "Runs", ":material/list:")},
+    "Runs": {
+        "runs": (runs.page, "Runs", ":material/list:"),
+        "play": (play.page, "Play", ":material/sports_esports:"),
+    },
     "One run": {
         "live": (live.page, "Live", ":material/play_circle:"),
         "agent": (agent.page, "Agent", ":material/person:"),
         "measures": (measures.page, "Measures", ":material/monitoring:"),
+        "interview": (interview.page, "Interview", ":material/forum:"),
         "whatif": (whatif.page, "What if", ":material/fork_right:"),
     },
     "Several": {

@@ -6,6 +6,7 @@ Commands run as processes of their own, as they would in a terminal: they outliv
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,20 +15,20 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from sim.channel import Channel, NotRunning, connect
 from sim.commands.failures import visible
 from sim.library import files
+from sim.live import Refused
 from sim.record.committed import held
 
 PASSWORD = "AGORA_UI_PASSWORD"
 """Environment variable that holds the password of the page."""
 SOON = 20.0
 """Seconds within which a new run's file is there, or the command has said why not."""
+_WORLD = re.compile(r"^world:", re.MULTILINE)
 _AGORA = "from sim.commands.cli import main; main()"
-
-
-class Refused(Exception):
-    """A command ended at once; its text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def command(*words: str, where: Path | None = None) -> Started:
     log = tempfile.NamedTemporaryFile(prefix="agora-", suffix=".log", delete=False)  # noqa: SIM115
     with log:
         process = subprocess.Popen(
-            [sys.executable, "-c", _AGORA, *words, *(("--runs", str(where)) if where else ())],
+            [sys.executable, "-c", _AGORA, *words[:1], *(("--runs", str(where)) if where else ()), *words[1:]],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -102,13 +103,35 @@ def _wait(started: Started, there: Callable[[], bool]) -> None:
 
 
 def stop(path: Path, pid: int | None) -> None:
-    """Ask the process that writes a run to stop before the next event. Raises Refused where there is none."""
-    if pid is None or not held(path):
-        raise Refused("nobody is writing this run")
+    """Ask whoever writes a run to stop before the next event. Raises Refused where nobody does."""
     try:
-        os.kill(pid, signal.SIGINT)
-    except (ProcessLookupError, PermissionError) as problem:
-        raise Refused(f"process {pid} cannot be stopped from here: {problem.strerror}") from problem
+        with connect(path) as run:
+            run.stop()
+    except NotRunning:  # it has no channel, or has none yet
+        if pid is None or not held(path):
+            raise Refused("nobody is writing this run") from None
+        try:
+            os.kill(pid, signal.SIGINT)
+        except (ProcessLookupError, PermissionError) as problem:
+            raise Refused(f"process {pid} cannot be stopped from here: {problem.strerror}") from problem
+
+
+def told(path: Path, do: Callable[[Channel], object]) -> None:
+    """Tell a run that is going on what to do. Raises Refused, also where nobody runs it."""
+    try:
+        with connect(path) as run:
+            do(run)
+    except NotRunning as gone:
+        raise Refused(str(gone)) from gone
+
+
+def status(path: Path) -> dict[str, Any] | None:
+    """How a run says that it stands, as `sim.channel.Channel.status` tells; None where nobody runs it."""
+    try:
+        with connect(path) as run:
+            return run.status()
+    except (NotRunning, Refused):
+        return None
 
 
 def fork(name: str, at: str, changes: Sequence[str], replicates: int, where: Path) -> None:
@@ -123,8 +146,12 @@ def fork(name: str, at: str, changes: Sequence[str], replicates: int, where: Pat
 
 
 def scenarios() -> list[Path]:
-    """Scenario files below the working folder's `scenarios`, else those that come with the install."""
+    """Scenario files in the working folder and below its `scenarios`, else those that come with the install.
+
+    Those that are made for training come last.
+    """
     own = Path("scenarios")
     base = own if own.is_dir() else Path(__file__).parents[1] / "scenarios"
-    found = [path for path in sorted(base.rglob("*.yaml")) if path.parent.name != "personas"]
-    return [*sorted(Path().glob("*.yaml")), *found]
+    found = [*sorted(base.rglob("*.yaml")), *sorted(Path().glob("[!.]*.yaml"))]
+    worlds = [path for path in found if _WORLD.search(path.read_text(encoding="utf-8", errors="replace"))]
+    return sorted(worlds, key=lambda path: path.stem.endswith("_train"))

@@ -60,7 +60,11 @@ def serve(runs: Path, address: str, port: int) -> None:
 
 
 def _warm() -> None:
-    """Import what views need before any asks: two that draw their first figure at once find Plotly half imported."""
-    importlib.import_module("ui.app")
+    """Import what views import when they need it, before two need it at once.
+
+    Plotly asks pandas whether an array is one of its own, also where another thread has only half imported it.
+    """
+    for name in ("numpy", "pandas", "pyarrow", "ui.app"):
+        importlib.import_module(name)
     charts = importlib.import_module("ui.charts")
     charts.lines([charts.Series(name="", x=[0], y=[0])], "", "").to_json()

@@ -16,6 +16,7 @@ with warnings.catch_warnings():
     from streamlit.testing.v1 import AppTest
 
 from sim.fork import fork
+from sim.interview import interview
 from sim.library import measure
 from sim.runs import create, go
 from sim.scenarios.scenario import load
@@ -51,7 +52,7 @@ def played(folder: Path, name: str, scenario: str, *sets: str) -> Path:
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of all worlds, a fork with and without a change, one that is not started, a hostile one; only to be read."""
+    """Runs of all worlds, forks with and without a change, an interview, one not started, a hostile one; to be read."""
     where = tmp_path_factory.mktemp("page") / "runs"
     for name, scenario in WORLDS.items():
         played(where, name, scenario, SYNTHETIC)
@@ -62,6 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             path = fork(where / "bargaining.db", where, 10, sets=sets, replicate=replicate)
             go(path)
             measure(path)
+    go(interview(where / "bargaining.db", where, "host-1", 60, ["Why did you offer that?"]))
     create(load(SCENARIOS / WORLDS["hunt"], [SYNTHETIC]), where, "waiting")
     hostile_run(where)
     (where / "broken <img src=x onerror=hit()>.db").write_text("no run at all")

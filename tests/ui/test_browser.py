@@ -166,12 +166,32 @@ def test_hostile_texts_are_only_text_in_a_browser(watched: Watched) -> None:
 SLOW = ("models.small.engine=synthetic", "models.small.latency=1s", "models.small.slots=1")
 
 
+BARGAIN = """
+name: bargain
+clock: {until: 2h}
+world: {use: worlds.negotiation.bargaining:Bargaining, pie: 100, discounts: [0.9, 0.9], pairing: across}
+cast:
+  - {name: host, agent: worlds.negotiation.strategies:Greedy, role: first mover}
+  - {name: guest, agent: worlds.negotiation.strategies:FiftyFifty, role: second mover}
+"""
+POKER = """
+name: poker
+clock: {until: 2h}
+world: {use: worlds.games.openspiel:OpenSpielGame, game: kuhn_poker}
+cast:
+  - {name: me, agent: "worlds.games.openspiel_strategies:AlwaysBet"}
+  - {name: bettor, agent: "worlds.games.openspiel_strategies:AlwaysBet"}
+"""
+
+
 @pytest.fixture
 def own(browser: Browser, tmp_path: Path) -> Iterator[Watched]:
     """A page of a folder of its own, without runs."""
     (tmp_path / "scenarios").mkdir()
     text = (SCENARIOS / WORLDS["forum"]).read_text().replace("../personas", str(SCENARIOS / "personas"))
     (tmp_path / "scenarios" / "talk.yaml").write_text(text)
+    (tmp_path / "scenarios" / "bargain.yaml").write_text(BARGAIN)
+    (tmp_path / "scenarios" / "poker.yaml").write_text(POKER)
     process, address = server(tmp_path / "runs")
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(PATIENCE)
@@ -231,6 +251,39 @@ def ended(path: Path) -> str:
     with Run(path) as run:
         assert run.status == "finished"
         return run.manifest().hash
+
+
+def test_a_person_plays_a_bargaining_and_a_hand_of_poker(own: Watched) -> None:
+    sit(own, "bargain.yaml", "host")
+    own.page.get_by_role("spinbutton").fill("50")
+    own.page.get_by_role("button", name="Answer").click()
+    own.page.get_by_text("The game is over. You have earned 0.5.").wait_for()
+    own.check()
+    sit(own, "poker.yaml", "me")
+    own.page.get_by_text("bet", exact=True).or_(own.page.get_by_role("combobox", name="Answer")).first.click()
+    own.page.get_by_role("option", name="bet").click()
+    own.page.get_by_role("button", name="Answer").click()
+    own.page.get_by_text("The game is over. You have earned").wait_for()
+    own.check()
+
+
+def sit(own: Watched, file: str, seat: str) -> None:
+    """Take a seat of a new game, and wait until it is asked something."""
+    own.open("play")
+    pick(own, "Scenario", file)
+    pick(own, "Your seat", seat)
+    own.page.get_by_role("button", name="Take the seat").click()
+    own.page.get_by_text("The rules, and who you are").wait_for()
+    own.settle()
+
+
+def pick(own: Watched, label: str, words: str) -> None:
+    """Choose from a box."""
+    box = own.page.get_by_role("combobox", name=label)
+    box.click()
+    own.page.get_by_role("option", name=re.compile(words)).first.click()
+    own.page.wait_for_timeout(500)
+    own.settle()
 
 
 def choose_first(own: Watched) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sim.live import Refused
 from tests.commands import Agora
 from ui import controls
 from ui.serve import loopback
@@ -27,7 +28,7 @@ def test_loopback(address: str, own: bool) -> None:
 
 def test_a_command_that_fails_at_once_says_why(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("name: bad\nworld: {use: 5}\n")
-    with pytest.raises(controls.Refused, match=r"bad\.yaml"):
+    with pytest.raises(Refused, match=r"bad\.yaml"):
         controls.start(tmp_path / "bad.yaml", [], tmp_path / "runs", "bad", None)
-    with pytest.raises(controls.Refused, match="nobody is writing"):
+    with pytest.raises(Refused, match="nobody is writing"):
         controls.stop(tmp_path / "bad.db", 1)

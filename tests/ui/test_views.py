@@ -16,7 +16,7 @@ from tests.ui.corpus import NAMES
 from ui.parts import as_csv, as_parquet
 
 RUNS = [*WORLDS, *SCRIPTED]
-VIEWS = ("runs", "live", "agent", "measures", "whatif", "compare", "training")
+VIEWS = ("runs", "play", "live", "agent", "measures", "interview", "whatif", "compare", "training")
 CANNOT = "are not those that the view"
 
 
@@ -229,6 +229,13 @@ def test_a_training_with_its_curves_league_and_games(seen: Seen) -> None:
     test.segmented_control(key="training-side").set_value("Games").run()
     assert not test.exception
     assert "Hand 4" in text_of(test)
+
+
+def test_an_interview_is_read_back(seen: Seen) -> None:
+    text = text_of(clean(seen("interview", run="bargaining", agent="host-1")))
+    assert "Why did you offer that?" in text
+    assert "agent=" not in text_of(clean(seen("interview", run="bargaining", agent="guest-1")))
+    assert "nobody to ask" in text_of(clean(seen("interview", run="rubinstein")))
 
 
 # --- nothing is written -------------------------------------------------------------------------------

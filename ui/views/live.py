@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import streamlit as st
 
+from sim.channel import Channel
+from sim.live import Refused
 from sim.quantities import ticks
 from sim.record.browse import Browse, Filter
-from ui import charts, data
+from ui import charts, controls, data
 from ui.data import Head, Moment
 from ui.facts import fact_line, fact_row
 from ui.markup import chip, clipped, failure, hint, plotted, prose, show, tag
@@ -107,6 +110,7 @@ def _clock(run: Browse, head: Head, table: int, last: int) -> int | None:
     help_ = "Always the latest; off: look back while it goes on"
     if head.status == "running" and st.toggle("Follow", True, key="follow", help=help_):
         st.session_state["playing"] = False
+        _steered(head)
         return None
     if last == 0:
         return None
@@ -138,6 +142,39 @@ def _clock(run: Browse, head: Head, table: int, last: int) -> int | None:
         st.text_input("Jump to", key="jump", placeholder=words, on_change=_jump, args=(head, last), width=120)
     keep("tick", tick)
     return int(tick)
+
+
+def _steered(head: Head) -> None:
+    """Buttons that pause, step and hurry a run that is going on; a message to its world."""
+    stands = controls.status(head.path)
+    if stands is None:
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        if stands["paused"]:
+            _button(head, "Go on", ":material/play_arrow:", Channel.go)
+            _button(head, "Step", ":material/skip_next:", Channel.step)
+        else:
+            _button(head, "Pause", ":material/pause:", Channel.pause)
+        _button(head, "Stop", ":material/stop:", Channel.stop)
+        text = st.text_input("Say to all", key="say", placeholder="an intervention, which is recorded")
+        if text and st.button("Say", key="say-it", icon=":material/campaign:"):
+            _done(head, lambda run: run.intervene({"do": "say", "text": text, "to": "all"}))
+    now = "paused" if stands["paused"] else "waiting for a model or a person" if stands["waiting"] else "going on"
+    show(tag("div", f"{now} · {stands['in_flight']} calls in flight · {stands['spent']:,} tokens spent", cls="dim"))
+
+
+def _button(head: Head, label: str, icon: str, do: Callable[[Channel], object]) -> None:
+    if st.button(label, icon=icon, key=f"steer-{label}"):
+        _done(head, do)
+
+
+def _done(head: Head, do: Callable[[Channel], object]) -> None:
+    try:
+        controls.told(head.path, do)
+    except Refused as why:
+        failure(str(why))
+    else:
+        st.rerun(scope="fragment")
 
 
 def _step(path: Path, table: int, last: int, by: int) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from sim.library import PROJECT, remove
+from sim.live import Refused
 from sim.record.project import Project
 from sim.record.store import RunLocked
 from sim.types import Measurement
@@ -71,6 +72,7 @@ def _list(where: Path, ids: Sequence[str]) -> None:
         rows,
         "runs",
         select=True,
+        run=st.column_config.TextColumn("run", width=190),
         progress=st.column_config.ProgressColumn("progress", min_value=0, max_value=1, format="percent", width="small"),
     )
     if chosen is None:
@@ -123,7 +125,7 @@ def _acts(where: Path, head: Head) -> None:
 def _tried(act: Callable[[], None]) -> None:
     try:
         act()
-    except controls.Refused as problem:
+    except Refused as problem:
         failure(str(problem))
     else:
         st.rerun()

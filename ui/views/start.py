@@ -9,6 +9,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from sim.live import Refused
 from sim.scenarios.yaml_text import read_yaml, write_yaml
 from sim.types import JSON
 from ui import controls
@@ -21,7 +22,7 @@ OWN = "another file …"
 
 def form(where: Path) -> None:
     """Choose a scenario, change what it says, look at the plan, start."""
-    file = _file()
+    file = chosen_file("start")
     if file is None:
         return
     try:
@@ -42,15 +43,16 @@ def form(where: Path) -> None:
             wants_plan = st.form_submit_button("Show the plan", icon=":material/fact_check:")
             wants_start = st.form_submit_button("Start", type="primary", icon=":material/play_arrow:")
     if wants_plan or wants_start:
-        _act(file, sets, where, name or _named(file), int(budget), wants_start)
+        _act(file, sets, where, name or named(file), int(budget), wants_start)
 
 
-def _file() -> Path | None:
+def chosen_file(key: str) -> Path | None:
+    """A scenario file, one that is there or another; None, and a line, where there is none."""
     there = [str(path) for path in controls.scenarios()]
-    chosen = st.selectbox("Scenario", [*there, OWN], format_func=lambda one: clipped(one, 90), key="scenario")
+    chosen = st.selectbox("Scenario", [*there, OWN], format_func=lambda one: clipped(one, 90), key=f"{key}-scenario")
     if chosen != OWN:
         return Path(chosen)
-    written = st.text_input("Path of the scenario file", key="scenario-file")
+    written = st.text_input("Path of the scenario file", key=f"{key}-scenario-file")
     if not written:
         return None
     if not Path(written).is_file():
@@ -101,7 +103,8 @@ def _field(key: str, value: JSON) -> JSON:
     return None if value is None and not written else written
 
 
-def _named(file: Path) -> str:
+def named(file: Path) -> str:
+    """An id for a new run of a scenario file."""
     return f"{re.sub(r'[^A-Za-z0-9_-]+', '-', file.stem)}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
@@ -115,7 +118,7 @@ def _act(file: Path, sets: list[str], where: Path, name: str, budget: int, start
             return
         with st.spinner("Starting …"):
             controls.start(file, sets, where, name, budget)
-    except controls.Refused as problem:
+    except Refused as problem:
         failure(str(problem))
         return
     target = st.session_state.get("pages", {}).get("live")

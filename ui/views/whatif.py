@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import orjson
 import streamlit as st
 
+from sim.live import Refused
 from sim.scenarios.yaml_text import write_yaml
 from ui import charts, controls, data
 from ui.data import Head
@@ -60,7 +61,7 @@ def _form(head: Head) -> None:
             try:
                 with st.spinner("Forking …"):
                     controls.fork(head.id, at, words, int(replicates), data.folder())
-            except controls.Refused as problem:
+            except Refused as problem:
                 failure(str(problem))
 
 
