@@ -89,7 +89,7 @@ def play(
     runs: Folder = RUNS,
     budget: Budget = None,
 ) -> None:
-    """Take a seat: run a scenario in which you answer for one agent.
+    """Run a scenario in which you answer for one agent.
 
     You see what its seat sees and are asked for what it may do; an illegal answer is asked for again. Ctrl-C leaves
     the run, and agora play --resume RUN goes on with it: what you have answered is not asked again. Others can watch
@@ -211,10 +211,10 @@ def interview(
     table: Annotated[int, typer.Option(help="At which table.")] = 0,
     runs: Folder = RUNS,
 ) -> None:
-    """Ask an agent something, at any moment of a run; the run never hears of it.
+    """Ask an agent something, at any moment of a run.
 
-    A copy of the agent, with its persona and its memory as of then, is asked by its own model. The interview is a run
-    of its own, to be shown and verified like any other; the run that it is about is only read.
+    A copy of the agent, with its persona and its memory as of then, answers through its own model, and the run never
+    hears of it: it is only read. The interview is a run of its own, to be shown and verified like any other.
     """
     from sim.commands.progress import working
     from sim.commands.show import ending, said
