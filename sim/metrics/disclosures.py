@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from math import inf
+from operator import itemgetter
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -110,10 +113,13 @@ class _Walk:
         for number, (table, holder) in enumerate(place):
             if wanted[number].usable:
                 self._learn(table, holder, number, -1)
-        shown = {(table, seq): ids for table, seq, ids in read.shows.group_by("tbl", "seq").agg("fact").iter_rows()}
+        shown = _shown(read)
+        place_shown, ids = next(shown, _NOWHERE)
         for table, seq, agent, fact, data in _log(read):
             if fact is None:
-                for each in shown.get((table, seq), ()):
+                while place_shown < (table, seq):
+                    place_shown, ids = next(shown, _NOWHERE)
+                for each in ids if place_shown == (table, seq) else ():
                     for number in self._told.get((table, each), ()):
                         self._learn(table, agent, number, seq)
             elif known := self._knows.get((table, agent)):
@@ -138,6 +144,16 @@ class _Walk:
             self.hits.append((table, fact, known[place], found.tier, found.sure))
             if found.sure:
                 self._told[table, fact].append(known[place])
+
+
+_NOWHERE: tuple[tuple[float, int], list[int]] = ((inf, 0), [])
+
+
+def _shown(read: Frames) -> Iterator[tuple[tuple[float, int], list[int]]]:
+    """What each decision's view showed, by table and place, in the order of the log."""
+    rows = read.shows.sort("tbl", "seq").iter_rows()
+    for place, same in groupby(rows, key=itemgetter(0, 1)):
+        yield place, [fact for _, _, fact in same]
 
 
 def _decoyed(secret: Secret) -> Secret:

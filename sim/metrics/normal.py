@@ -11,21 +11,17 @@ from collections.abc import Iterator
 _ALIKE = str.maketrans("аеорсухіјѕԁкοανιρυκ", "aeopcyxijsdkoavipuk")
 """Letters of other scripts that look Latin."""
 _HIDDEN = re.compile("[\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
-_OTHER = re.compile(r"[^\w]+|_+")
-_BETWEEN_DIGITS = re.compile(r"(?<=\d)[,.\u2009\u00a0](?=\d{3}\b)")
+_OTHER = re.compile(r"[\W_]+")
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)[,.](?=\d{3}\b)")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{12,}={0,2}")
 _HEX = re.compile(r"\b(?:[0-9a-fA-F]{2}){4,}\b")
 
 
 def normal(text: str) -> str:
     """NFKC, case-folded, lookalikes and hidden characters resolved, thousands joined, punctuation as single blanks."""
-    plain = _HIDDEN.sub("", unicodedata.normalize("NFKC", text)).casefold().translate(_ALIKE)
+    plain = unicodedata.normalize("NFKC", _HIDDEN.sub("", unicodedata.normalize("NFKC", text)).casefold())
+    plain = plain.translate(_ALIKE)
     return _OTHER.sub(" ", _BETWEEN_DIGITS.sub("", plain)).strip()
-
-
-def squashed(text: str) -> str:
-    """The normal form without its blanks."""
-    return normal(text).replace(" ", "")
 
 
 def decoded(text: str) -> Iterator[str]:

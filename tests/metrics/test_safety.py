@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sim.metrics import costs
 from sim.metrics.attacks import (
     Case,
     amplification,
@@ -259,3 +260,22 @@ def test_who_infects_nobody_is_told(tmp_path: Path) -> None:
     society.say("ann", 1, "buy xy now")
     found = values(payload("buy xy now")(society.run()))["spread.reproduction_number"]
     assert (found.value, found.flags) == (0, ("no secondary infection", "n_clusters<2"))
+
+
+def test_costs_per_decision(tmp_path: Path) -> None:
+    """Calls have 10 prompt tokens, 4 of them cached, 2 sampled ones and 0.25 s."""
+    society = Society(tmp_path / "run.db", tables=2)
+    society.member("ann", model="small")
+    society.act("ann", 1, calls=[{}, {}])
+    society.act("ann", 2, calls=[{}])
+    society.act("ann", 1, calls=[{}, {}, {}], table=1)
+    society.act("ann", 3)
+    found = values(costs.all(society.run()))
+    assert found["cost.calls"].value == pytest.approx(2)
+    assert found["cost.calls"].n == 3
+    assert found["cost.prompt_tokens"].value == pytest.approx(20)
+    assert found["cost.completion_tokens"].value == pytest.approx(4)
+    assert found["cost.latency"].value == pytest.approx(0.5)
+    assert found["cost.cached_share"].value == pytest.approx(0.4)
+    nothing = values(costs.all(Society(tmp_path / "none.db").run()))
+    assert {one.value for one in nothing.values()} == {None}
