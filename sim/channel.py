@@ -61,8 +61,9 @@ def served(session: Session) -> Iterator[Control]:
         finally:
             control.close()
             file.unlink(missing_ok=True)
-            socket.create_connection((HOST, port)).close()  # the last one to be let in ends the wait
-            listening.join()
+            with suppress(OSError):
+                socket.create_connection((HOST, port)).close()  # the last one to be let in ends the wait
+                listening.join()
 
 
 def _listen(server: socketserver.BaseServer, control: Control) -> None:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as TooLong
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from sim.host import Host
@@ -121,7 +122,8 @@ class Control:
         """Answer a question, by its id or its agent's; it is committed when this returns."""
         host = self._host
         answer(self._session, question, given)
-        self._order(host.pump)
+        with suppress(Refused):  # the run has ended with this answer, and commits all it has
+            self._order(host.pump)
 
     # --- looking ------------------------------------------------------------------------------------
 

@@ -48,7 +48,7 @@ class Host:
         self.calls = calls
         self.tables: Sequence[Table] = ()
         self.stop: Literal["", "tick", "now"] = ""
-        """By a signal handler: "tick" stops before the next event and keeps the calls in flight; "now" drops them."""
+        """Set by others: "tick" stops before the next event and keeps the calls in flight; "now" drops them."""
         self.events = 0
         """How many have happened."""
         self.waiting = False

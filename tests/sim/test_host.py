@@ -15,7 +15,7 @@ from sim.kernel import Table
 from sim.log import Log
 from sim.simulate import player
 from sim.streams import Root, Streams
-from sim.types import Completion, EngineFailure, Request, Usage
+from sim.types import Completion, EngineFailure, Request, Say, Usage
 from tests.stage import Asker, Stage
 
 YES = Completion(text="yes", usage=Usage(prompt=10, completion=1))
@@ -58,13 +58,15 @@ class Rows:
     def flush(self) -> None: ...
 
 
-def hosted(call: Callable[[int, Request], Any], agent: Any = None, budget: int | None = None) -> tuple[Host, Rows, Any]:
+def hosted(
+    call: Callable[[int, Request], Any], agent: Any = None, budget: int | None = None, think: int = 1
+) -> tuple[Host, Rows, Any]:
     """A host, what it recorded, and a table of one agent that asks until tick 5."""
     rows = Rows()
     calls = Calls({"m": Voice(engine=Scripted(call), model="m")}, store=rows)
     host = Host(calls, budget=budget)
     table = Table(
-        Stage(), [player(agent or Asker(), "a", 1)], streams=Streams(Root(0), ("table", 0)),
+        Stage(), [player(agent or Asker(), "a", think)], streams=Streams(Root(0), ("table", 0)),
         log=Log(0, lambda kind, row: None), submit=calls.submit, pump=host.pump, until=5,
     )  # fmt: skip
     return host, rows, table
@@ -163,3 +165,38 @@ def test_the_budget_is_what_engines_were_paid() -> None:
         host.run([table])
     assert len(rows.calls) == 3
     assert host.calls.spent == 33
+
+
+# --- what other threads want -------------------------------------------------------------------------
+
+
+def test_it_plays_through_a_tick_and_no_further() -> None:
+    host, _, table = hosted(lambda _n, _request: YES)
+    host.run([table], last=3)
+    assert table.now == 3
+    assert not table.finished
+    assert host.events == 4, "ticks 0 to 3"
+
+
+def test_orders_are_followed_between_events_and_may_bring_an_earlier_one() -> None:
+    late: Future[Completion] = Future()
+    host, _, table = hosted(lambda n, _request: late if n == 1 else YES, think=4)
+    seen: list[Any] = []
+
+    def order() -> None:
+        seen.append((table.now, table.next, table.ready, table.thinking("a"), table.thinking("nobody")))
+        table.intend(1, Say(text="now"))
+        table.intend(99, Say(text="after the end"))
+
+    def while_waiting() -> None:
+        """For the answer that is due at tick 4: it comes once the order has been followed."""
+        if not seen:
+            host.orders.put(order)
+        elif table.world.changes and not late.done():
+            late.set_result(YES)
+
+    host._idle = while_waiting
+    host.run([table])
+    assert seen == [(0, 4, False, (0, 0), None)]
+    assert [(tick, change.text) for tick, change in table.world.changes] == [(1, "now")]
+    assert table.finished

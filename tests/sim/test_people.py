@@ -141,7 +141,10 @@ def test_a_person_plays_any_world(world: str, tmp_path: Path) -> None:
 
 def test_when_people_answer_never_reaches_the_log(tmp_path: Path) -> None:
     rng = random.Random(3)
-    paths = [create(with_person("matrix"), tmp_path, name) for name in ("quick", "slow", "interrupted")]
+    paths = [
+        create(with_person("matrix", "slow-1", "world.rounds=2"), tmp_path, name)
+        for name in ("quick", "slow", "interrupted")
+    ]
     played(paths[0])
     played(paths[1], hold=lambda: rng.uniform(0, 0.05))
     for _ in range(3):
@@ -196,7 +199,7 @@ def test_who_leaves_is_asked_no_more(tmp_path: Path) -> None:
 
 
 def test_a_fork_asks_only_what_is_new(tmp_path: Path) -> None:
-    path = create(with_person("matrix"), tmp_path, "parent")
+    path = create(with_person("matrix", "slow-1", "world.rounds=2"), tmp_path, "parent")
     played(path)
     same = fork(path, tmp_path, 20)
     assert go(same).status == "finished"
@@ -223,9 +226,9 @@ def test_a_mind_of_ones_own_can_ask_people_too(tmp_path: Path) -> None:
 
 
 def test_answers_survive_a_kill(process: Callable[[Path], Process], tmp_path: Path) -> None:
-    whole = create(with_person("matrix"), tmp_path, "whole")
+    whole = create(with_person("matrix", "slow-1", "world.rounds=2"), tmp_path, "whole")
     played(whole)
-    path = create(with_person("matrix"), tmp_path, "killed")
+    path = create(with_person("matrix", "slow-1", "world.rounds=2"), tmp_path, "killed")
     for survivors in (2, 4):
         running = process(path)
         with connect(path) as channel:

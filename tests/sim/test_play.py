@@ -167,6 +167,13 @@ def test_a_scenario_that_seats_a_person_needs_no_seat(agora: Agora, keys: list[A
     assert "--seat is missing; choose one of me, you" in agora("play", two).line
 
 
+def test_a_check_names_who_takes_a_seat(agora: Agora, tmp_path: Path) -> None:
+    scenario = written(tmp_path, seats={"player-3": {"agent": "agents.scripted:RandomLegal"}})
+    said = agora("check", scenario)
+    assert said.code == 0
+    assert "player-3 (seat)  1       agents.scripted:RandomLegal  none" in said.out
+
+
 def test_a_player_is_at_one_table(agora: Agora, keys: list[Any], tmp_path: Path) -> None:
     scenario = written(tmp_path, tables=4, group=2)
     agora("play", scenario, "--seat", "player-2")
