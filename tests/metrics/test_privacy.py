@@ -243,8 +243,8 @@ def test_told_again_is_a_repeat_and_told_on_is_a_leak_of_who_tells(society: Soci
     society.look("bob", 6, [on])
     run = society.run()
     found = disclosures(run)
-    assert found.repeated == 1
-    assert found.possible.filter("told").select("sender", "recipient", "fact").rows() == [
+    assert found.forbidden.repeated == 1
+    assert found.forbidden.told.select("sender", "recipient", "fact").rows() == [
         ("ann", "dan", first),
         ("dan", "bob", on),
     ]
