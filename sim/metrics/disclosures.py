@@ -9,19 +9,18 @@ not know it is chance. Thoughts reach nobody and are no flow. Of a norm only who
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from math import inf
 from operator import itemgetter
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-import orjson
 import polars as pl
 
 from sim.metrics.canaries import Canary, canary, decoy, find
+from sim.metrics.forbidden import Forbidden, Norms, forbidden, said
 from sim.metrics.frames import Frames, frames, texts
-from sim.metrics.provenance import flows
 from sim.types import AgentId, Record, Secret
 
 _HIT = {"tbl": pl.Int64, "fact": pl.Int64, "canary": pl.Int64, "tier": pl.Int64, "sure": pl.Boolean}
@@ -41,10 +40,8 @@ class Disclosures(NamedTuple):
     """tbl, agent, canary, since: who could know what, since which place in the log (−1: from the start)."""
     said: pl.DataFrame
     """tbl, fact: messages with a secret that norms do not allow before their audience, seen or not, new or not."""
-    possible: pl.DataFrame
-    """tbl, fact, sender, recipient, canary, seq, told: every flow that norms forbid, and whether it happened."""
-    repeated: int
-    """Forbidden flows that told nothing new."""
+    forbidden: Forbidden
+    """Flows that norms forbid."""
     messages: pl.DataFrame
     """tbl, fact, sender: messages of agents that held a secret when they wrote."""
     decoy_hits: int
@@ -72,16 +69,14 @@ def _found(record: Record) -> Disclosures:
     messages = pl.DataFrame(
         walk.messages, schema={"tbl": pl.Int64, "fact": pl.Int64, "sender": pl.String}, orient="row"
     )
-    norms = _Norms(record, wanted, place)
-    possible, repeated = _possible(read, norms, hits, held)
+    norms = Norms(record, wanted)
     return Disclosures(
         tuple(wanted),
         tuple(place),
         hits,
         held,
-        _said(read, norms, hits),
-        possible,
-        repeated,
+        said(read, norms, hits),
+        forbidden(read, norms, hits, held),
         messages,
         walk.decoy_hits,
         walk.decoys,
@@ -168,59 +163,3 @@ def _log(read: Frames) -> Iterator[tuple[int, int, AgentId, int | None, str]]:
         "tbl", "seq", pl.col("actor").alias("agent"), "id", "data"
     )
     yield from pl.concat([decided, happened]).sort("tbl", "seq").iter_rows()
-
-
-def _possible(read: Frames, norms: _Norms, hits: pl.DataFrame, held: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Forbidden flows that told, or would have told, something new; and how many told nothing new."""
-    made = read.facts.select("tbl", pl.col("id").alias("fact"), pl.col("seq").alias("at"))
-    sent = flows(read, delivered=True).join(made, on=["tbl", "fact"])
-    sender = held.rename({"agent": "sender", "since": "sender_since"})
-    recipient = held.rename({"agent": "recipient", "since": "known_since"})
-    rows = sent.join(sender, on=["tbl", "sender"]).filter(pl.col("sender_since") < pl.col("at"))
-    rows = rows.join(recipient, on=["tbl", "recipient", "canary"], how="left")
-    sure = hits.filter("sure").select("tbl", "fact", "canary", pl.lit(True).alias("told"))
-    rows = rows.join(sure, on=["tbl", "fact", "canary"], how="left").with_columns(pl.col("told").fill_null(False))
-    pairs = rows.select("tbl", "recipient", "canary", "audience").unique()
-    barred = [norms.forbids(*pair) for pair in pairs.iter_rows()]
-    rows = rows.join(pairs.with_columns(pl.Series("barred", barred, dtype=pl.Boolean)), on=pairs.columns)
-    rows = rows.filter("barred")
-    new = pl.col("known_since").is_null() | (pl.col("known_since") >= pl.col("seq"))
-    kept = rows.filter(new).select("tbl", "fact", "sender", "recipient", "canary", "seq", "told")
-    return kept.sort("tbl", "fact", "recipient", "canary"), len(rows.filter(~new & pl.col("told")))
-
-
-def _said(read: Frames, norms: _Norms, hits: pl.DataFrame) -> pl.DataFrame:
-    to = read.facts.select("tbl", pl.col("id").alias("fact"), "audience")
-    sure = hits.filter("sure").join(to, on=["tbl", "fact"])
-    barred = [norms.bars(*row) for row in sure.select("tbl", "canary", "audience").iter_rows()]
-    return sure.filter(pl.Series(barred, dtype=pl.Boolean)).select("tbl", "fact").unique().sort("tbl", "fact")
-
-
-class _Norms:
-    """Whether a secret's norms forbid that somebody learns it by a message to some audience."""
-
-    def __init__(self, record: Record, wanted: Sequence[Canary], place: Sequence[tuple[int, AgentId]]) -> None:
-        self._wanted = wanted
-        self._place = place
-        self._roles: Mapping[tuple[int, AgentId], str] = {
-            (table, member.seat.agent): member.seat.role
-            for table in range(record.tables)
-            for member in record.cast(table)
-        }
-
-    def forbids(self, table: int, recipient: AgentId, number: int, audience: str) -> bool:
-        """Neither holder nor subject, and not allowed by name, role or channel."""
-        secret = self._wanted[number].secret
-        if recipient in (secret.holder, secret.subject):
-            return False
-        channel = orjson.loads(audience)
-        allowed = {norm["to"] for norm in secret.norms}
-        met = {recipient, self._roles.get((table, recipient), "")} - {""}
-        return not (met & allowed or "all" in allowed or (isinstance(channel, str) and channel in allowed))
-
-    def bars(self, table: int, number: int, audience: str) -> bool:
-        """Whether an audience is one that the secret is not for: a channel, everybody, or agents with one barred."""
-        to = orjson.loads(audience)
-        if isinstance(to, str):
-            return not {norm["to"] for norm in self._wanted[number].secret.norms} & {to, "all"}
-        return any(self.forbids(table, agent, number, audience) for agent in to)
