@@ -221,7 +221,7 @@ def lanes(steps: Sequence[Step], arrows: Iterable[tuple[int, int]], x: str) -> g
             xref="x", yref="y", axref="x", ayref="y", showarrow=True, arrowhead=2, arrowwidth=1.3,
             arrowcolor="rgba(127,127,127,0.7)", standoff=7, startstandoff=6, text="",
         )  # fmt: skip
-    for decision, name, symbol, place in ((False, "fact", "circle", 0), (True, "decision", "diamond", 1)):
+    for decision, name, symbol, place in ((False, "fact", "circle-open", 5), (True, "decision", "diamond", 1)):
         some = [step for step in steps if step.decision == decision]
         figure.add_scatter(
             x=[step.at for step in some],
@@ -230,7 +230,12 @@ def lanes(steps: Sequence[Step], arrows: Iterable[tuple[int, int]], x: str) -> g
             name=name,
             hovertext=[step.text for step in some],
             hoverinfo="text",
-            marker={"symbol": symbol, "size": [17 if step.start else 11 for step in some], "color": colour(place)},
+            marker={
+                "symbol": symbol,
+                "size": [18 if step.start or not decision else 10 for step in some],
+                "color": colour(place),
+                "line": {"width": 0 if decision else 2.5},
+            },
         )
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=list(reversed(order)))
     return framed(figure, x, "", height=160 + 38 * len(order))

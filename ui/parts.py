@@ -44,7 +44,7 @@ def badge(head: Head) -> Html:
 def run_line(head: Head) -> Html:
     """One run in a line."""
     made_of = f"{head.name} · seed {head.seed} · {head.models}"
-    return joined(tag("b", clipped(head.id, 80)), " ", badge(head), tag("span", made_of, cls="dim"))
+    return joined(tag("b", clipped(head.id, 80)), " ", badge(head), " ", tag("span", made_of, cls="dim"))
 
 
 def choice(label: str, options: Sequence[Any], key: str, words: Callable[[Any], str] = str, **more: Any) -> Any:

@@ -134,10 +134,14 @@ def fork(
     edits = [read_edit(text, at) for text in edit or []]
     paths = [branch(source, runs, at, sets=sets or [], edits=edits, replicate=r) for r in range(replicates)]
     for path in paths:
-        if start:
-            _go(path, budget, quiet)
-        else:
+        if not start:
             _print(f"{path.stem}: made, not started; agora resume {path.stem}")
+            continue
+        try:
+            _go(path, budget, quiet)
+        except typer.Exit as ended:
+            if ended.exit_code:  # one that did not come to its end leaves the others for agora resume
+                raise
 
 
 def _go(path: Path, budget: int | None, quiet: bool, paused: bool = False) -> None:

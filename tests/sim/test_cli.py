@@ -126,6 +126,13 @@ def test_replicates_and_forks_that_wait(agora: Agora, tmp_path: Path) -> None:
     assert log_hash(other) != log_hash(parent)
 
 
+def test_all_replicates_are_run(agora: Agora, tmp_path: Path) -> None:
+    agora("run", written(tmp_path), "-q")
+    said = agora("fork", "last", "--at", "10s", "--replicates", "3", "-q")
+    assert said.code == 0
+    assert said.out.count(" finished. Look:") == 3
+
+
 def test_export(agora: Agora, tmp_path: Path) -> None:
     agora("run", written(tmp_path), "-q")
     said = agora("export", "last", "--parquet", tmp_path / "out")

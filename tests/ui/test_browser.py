@@ -22,7 +22,7 @@ from sim.record.reader import Run
 from sim.runs import create, go
 from sim.scenarios.scenario import load
 from tests.ui import chromium
-from tests.ui.conftest import SCENARIOS, WORLDS
+from tests.ui.conftest import SCENARIOS, WORLDS, played
 
 AGORA = "from sim.commands.cli import main; main()"
 PATIENCE = 60_000
@@ -206,6 +206,7 @@ def own(browser: Browser, tmp_path: Path) -> Iterator[Watched]:
 def begun(own: Watched) -> None:
     """Start a slow run by the form."""
     own.open("")
+    pick(own, "Scenario", "talk.yaml")
     own.page.get_by_label("Other changes, one KEY=VALUE a line").fill("\n".join(SLOW))
     own.page.get_by_label("Name of the run").fill("talk")
     own.page.get_by_role("button", name="Start", exact=True).click()
@@ -264,6 +265,22 @@ def test_a_person_plays_a_bargaining_and_a_hand_of_poker(own: Watched) -> None:
     own.page.get_by_role("option", name="bet").click()
     own.page.get_by_role("button", name="Answer").click()
     own.page.get_by_text("The game is over. You have earned").wait_for()
+    own.check()
+
+
+def test_a_change_is_forked_beside_what_would_have_been(own: Watched, tmp_path: Path) -> None:
+    played(tmp_path / "runs", "talk", WORLDS["bargaining"], "models.small.engine=synthetic")
+    own.open("whatif?run=talk")
+    own.page.get_by_text("a parameter of the world").click()
+    pick(own, "What", "max_rounds")
+    own.page.get_by_role("textbox", name="At").fill("10")
+    own.page.get_by_role("textbox", name="New value").fill("1")
+    own.page.get_by_role("spinbutton", name="Replicates").fill("2")
+    own.page.get_by_role("textbox", name="New value").press("Enter")
+    own.page.wait_for_timeout(500)
+    own.page.get_by_role("button", name="Fork and run").click()
+    own.page.get_by_role("heading", name="At 10s").wait_for()
+    own.page.locator(".js-plotly-plot").first.wait_for()
     own.check()
 
 

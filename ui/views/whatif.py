@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import orjson
 import streamlit as st
 
+from sim.library import PROJECT
 from sim.live import Refused
 from sim.scenarios.yaml_text import write_yaml
 from ui import charts, controls, data
 from ui.data import Head
 from ui.effects import Experiment, between, changed, experiments
 from ui.markup import clipped, failure, hint, plotted, prose, show, tag
-from ui.parts import badge, chosen_run, figure, opened, table, title
+from ui.parts import LOOK, badge, chosen_run, figure, opened, table, title
 from ui.views.compare import difference_row
 
 CHANGES = ("a message from outside", "a parameter of the world", "a setting of a model")
@@ -39,6 +40,7 @@ def page() -> None:
         hint("This run has not started yet.")
         return
     _form(head)
+    _renewed(head)
     found = experiments(head, _forks(head))
     if not found:
         hint("Nothing has been tried on this run yet.")
@@ -47,14 +49,29 @@ def page() -> None:
             _effect(head, one, number)
 
 
+def _renewed(head: Head) -> None:
+    """Draw the page anew as soon as a fork stands otherwise or has been measured."""
+
+    def state() -> list[object]:
+        return [[(one.id, one.status) for one, _ in _forks(head)], data.stamp(data.folder() / PROJECT)]
+
+    before = state()
+
+    def look() -> None:
+        if state() != before:
+            st.rerun()
+
+    st.fragment(look, run_every=LOOK)()
+
+
 def _form(head: Head) -> None:
     what = st.segmented_control("Change", CHANGES, default=CHANGES[0], key="change", required=True)
-    with st.form("fork"):
+    with st.container(border=True):
         columns = st.columns([2, 1])
         at = columns[0].text_input("At", head.time(head.now // 2), help="A moment like 1h30m, or a tick")
         replicates = columns[1].number_input("Replicates", 1, 20, 3)
         words = _words(head, str(what))
-        if st.form_submit_button("Fork and run", type="primary", icon=":material/fork_right:"):
+        if st.button("Fork and run", type="primary", icon=":material/fork_right:"):
             if not words:
                 failure("say what should be changed")
                 return
@@ -82,7 +99,7 @@ def _words(head: Head, what: str) -> list[str]:
         hint("There is nothing of this kind in this run.")
         return []
     key = st.selectbox("What", keys, format_func=lambda one: clipped(one, 60))
-    value = st.text_input("New value", placeholder=clipped(str(manifest.params.get(key, "")), 60))
+    value = st.text_input("New value", key=f"new-{key}", placeholder=clipped(str(manifest.params.get(key, "")), 60))
     return ["--set", f"{key}={value}"] if key and value.strip() else []
 
 
@@ -106,14 +123,8 @@ def _effect(parent: Head, one: Experiment, number: int) -> None:
     done = [(plain, treated) for plain, treated in one.pairs if plain.status == treated.status == "finished"]
     waiting = len(one.pairs) - len(done) + one.missing
     if waiting:
-        show(
-            tag(
-                "div",
-                f"{waiting} of {len(one.pairs) + one.missing} replicates are not finished or have no unchanged fork.",
-                cls="dim",
-            )
-        )
-        st.button("Look again", key=f"again-{number}", icon=":material/refresh:")
+        of = len(one.pairs) + one.missing
+        show(tag("div", f"{waiting} of {of} replicates are not finished or have no unchanged fork.", cls="dim"))
     where = data.folder()
     differences = between(
         [(data.measured(where, plain.id), data.measured(where, treated.id)) for plain, treated in done]
