@@ -6,7 +6,7 @@ What does not change with the moment is remembered for as long as the file stays
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -195,6 +195,16 @@ def measured(where: Path, run: str) -> list[Measurement]:
     """All measurements of a run."""
     with numbers(where) as found:
         return [one for _, one in found.measurements(run=run)] if found else []
+
+
+HONESTY = "honesty"
+"""The family of what says how far the others can be trusted."""
+
+
+def unfit(found: Iterable[Measurement]) -> tuple[str, ...]:
+    """Why a run is not fit for claims; nothing where it is, or where that is not measured."""
+    verdicts = (one for one in found if one.metric == f"{HONESTY}.fit_for_claims" and not one.of)
+    return next((one.flags for one in verdicts if one.value == 0), ())
 
 
 def family(metric: str) -> str:

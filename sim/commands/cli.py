@@ -458,7 +458,7 @@ def ui(
     ),
     port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port.")] = 8501,
 ) -> None:
-    """Serve the page on which runs are watched, started, forked and compared."""
+    """The page: watch, start, fork and compare runs."""
     from ui.serve import serve
 
     _print(f"the page is at http://{address}:{port}; Ctrl-C ends it, runs go on")

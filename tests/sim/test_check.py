@@ -95,8 +95,12 @@ def minds(package: Any) -> dict[str, Any]:
 
 
 BASELINES = minds(worlds)
-SETS = {"worlds.games.openspiel_strategies:Minimax": ("world.game=tic_tac_toe",)}
-"""Baselines of a game that no scenario plays."""
+SETS = {
+    "worlds.games.openspiel_strategies:Minimax": ("world.game=tic_tac_toe",),
+    "worlds.pricing.qlearning:QLearner": ("world.levels=15",),
+    "worlds.pricing.qlearning:Converged": ("world.levels=15",),
+}
+"""What baselines need that not every scenario of their world has."""
 
 
 def fitting(use: str) -> list[Path]:

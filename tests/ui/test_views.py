@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import shutil
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,6 +13,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from sim.record.browse import END, Browse
+from sim.record.project import Project
+from sim.types import Measurement
 from tests.ui.conftest import SCRIPTED, WORLDS, Seen, text_of
 from tests.ui.corpus import NAMES
 from ui.parts import as_csv, as_parquet
@@ -191,6 +195,19 @@ def test_measures_with_the_events_behind_them(seen: Seen, run: str) -> None:
     test = clean(seen("measures", run=run))
     assert len(test.dataframe) == 1
     assert 'class="card"' in text_of(test) or run == "poker"
+
+
+def test_a_run_that_is_not_fit_for_claims_says_so_first(
+    seen: Seen, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(folder / "market.db", tmp_path / "market.db")
+    with Project(tmp_path / "project.db") as project:
+        why = "not fit for claims: default_rate 40.0% > 10%"
+        project.measure("market", [Measurement(metric="honesty.fit_for_claims", value=0, flags=(why,))])
+    monkeypatch.setenv("AGORA_RUNS", str(tmp_path))
+    assert escape(why) in text_of(clean(seen("measures", run="market")))
+    (row,) = clean(seen("runs")).dataframe[0].value.to_dict("records")
+    assert row["measures"] == "not fit for claims"
 
 
 def test_a_run_without_numbers_says_how_to_get_them(seen: Seen) -> None:

@@ -13,7 +13,7 @@ from ui import charts, data
 from ui.data import Head
 from ui.effects import about
 from ui.facts import fact_line
-from ui.markup import clipped, hint, plotted, show, tag
+from ui.markup import clipped, hint, plotted, prose, show, tag
 from ui.parts import badge, choice, chosen_run, chosen_table, figure, opened, table, title
 
 DRAWN = 40
@@ -35,7 +35,8 @@ def page() -> None:
     if not found:
         hint(f"Nothing is measured on this run: that is done when a run has finished, or by: agora measure {head.id}")
         return
-    families = sorted({data.family(one.metric) for one in found})
+    show(*(prose(reason, cls="said warn") for reason in data.unfit(found)))
+    families = sorted({data.family(one.metric) for one in found}, key=lambda one: (one == data.HONESTY, one))
     family = choice("Family", families, "family") if len(families) > 1 else families[0]
     inside = [one for one in found if data.family(one.metric) == family]
     _overall([one for one in inside if not one.of])

@@ -82,7 +82,10 @@ def _list(where: Path, ids: Sequence[str]) -> None:
 
 
 def _row(head: Head, tags: Mapping[str, Sequence[str]], overall: Mapping[str, list[Measurement]]) -> dict[str, object]:
-    known = [one for one in overall.get(head.id, ()) if one.value is not None][:HEADLINES]
+    found = overall.get(head.id, [])
+    known = [one for one in found if one.value is not None and data.family(one.metric) != data.HONESTY][:HEADLINES]
+    headlines = ["not fit for claims"] * bool(data.unfit(found))
+    headlines += [f"{one.metric.rpartition('.')[2]} {one.value:.3g}" for one in known]
     return {
         "state": head.words,
         "run": head.id,
@@ -90,7 +93,7 @@ def _row(head: Head, tags: Mapping[str, Sequence[str]], overall: Mapping[str, li
         "at": head.time(head.now),
         "decisions": head.decisions,
         "tokens": head.prompt_tokens + head.completion_tokens,
-        "measures": " · ".join(f"{one.metric.rpartition('.')[2]} {one.value:.3g}" for one in known),
+        "measures": " · ".join(headlines),
         "tags": ", ".join(tags.get(head.id, ())),
         "scenario": head.name,
         "model": head.models,
