@@ -225,7 +225,7 @@ def test_a_run_is_started_followed_reloaded_stopped_resumed_and_killed(own: Watc
     with Run(path) as run:
         pid = run.manifest().pid
         for _ in range(20):
-            own.page.reload(wait_until="commit")
+            own.page.reload(wait_until="domcontentloaded")
         assert run.manifest().pid == pid
         assert run.status == "running"
     own.open("?search=talk")
