@@ -180,7 +180,7 @@ def _done(head: Head, do: Callable[[Channel], object]) -> None:
 def _step(path: Path, table: int, last: int, by: int) -> None:
     now = int(st.session_state.get("tick", last))
     with Browse(path) as run:
-        found = run.next_tick(table, now) if by > 0 else run.last_tick(table, now)
+        found = run.tick_after(table, now) if by > 0 else run.tick_before(table, now)
     st.session_state["tick"] = found if found is not None else (last if by > 0 else 0)
 
 
@@ -191,7 +191,7 @@ def _play(run: Browse, table: int, last: int) -> None:
     if factor:
         found: int | None = now + max(1, round(factor * EVERY * 1000 / run.manifest().tick_ms))
     else:
-        found = run.next_tick(table, now)
+        found = run.tick_after(table, now)
     if found is None or found >= last:
         found = last
         st.session_state["playing"] = False
