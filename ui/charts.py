@@ -26,10 +26,6 @@ class Series:
     y: Sequence[float]
     text: Sequence[str] = ()
     """What the pointer shows of each point."""
-    low: Sequence[float] = ()
-    """Lower end of an interval at each point."""
-    high: Sequence[float] = ()
-    """Upper end."""
     mode: str = "lines+markers"
     """Plotly's word for what is drawn."""
     faint: bool = False
@@ -56,19 +52,9 @@ def framed(figure: go.Figure, x: str, y: str, height: int = 340) -> go.Figure:
 
 
 def lines(series: Iterable[Series], x: str, y: str, height: int = 340) -> go.Figure:
-    """Series over a common axis, with their intervals as bands."""
+    """Series over a common axis."""
     figure = go.Figure()
     for place, one in enumerate(series):
-        if one.low:
-            figure.add_scatter(
-                x=[*one.x, *reversed(one.x)],
-                y=[*one.high, *reversed(one.low)],
-                fill="toself",
-                line={"width": 0},
-                fillcolor=_see_through(colour(place)),
-                hoverinfo="skip",
-                showlegend=False,
-            )
         figure.add_scatter(
             x=list(one.x),
             y=list(one.y),
@@ -81,11 +67,6 @@ def lines(series: Iterable[Series], x: str, y: str, height: int = 340) -> go.Fig
             marker={"symbol": MARKS[place % len(MARKS)], "size": 5 if one.faint else 8, "color": colour(place)},
         )
     return framed(figure, x, y, height)
-
-
-def _see_through(hex_colour: str) -> str:
-    red, green, blue = (int(hex_colour[place : place + 2], 16) for place in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.18)"
 
 
 def intervals(rows: Sequence[tuple[str, float, float | None, float | None]], unit: str) -> go.Figure:

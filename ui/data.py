@@ -56,7 +56,6 @@ class Head:
     decisions: int = 0
     calls: int = 0
     prompt_tokens: int = 0
-    cached_tokens: int = 0
     completion_tokens: int = 0
     parent: str = ""
     """Id of the run it was forked from."""
@@ -142,7 +141,6 @@ def _read_head(run: Browse, manifest: Manifest) -> Head:
         decisions=spent.decisions,
         calls=spent.calls,
         prompt_tokens=spent.prompt_tokens,
-        cached_tokens=spent.cached_tokens,
         completion_tokens=spent.completion_tokens,
         parent=Path(manifest.parent).stem if manifest.parent else "",
         fork_tick=manifest.fork_tick,

@@ -16,7 +16,7 @@ from sim.blobs import decode_ids, encode_ids
 from sim.record.committed import Row
 from sim.record.reader import Run, decision_of, fact_of
 from sim.record.schema import LOG
-from sim.types import AgentId, Audience, CallKey, FactId, RecordedDecision, RecordedFact
+from sim.types import AgentId, Audience, FactId, RecordedDecision, RecordedFact
 
 END = 2**62
 """A moment after everything."""
@@ -59,10 +59,7 @@ class Spent:
     decisions: int
     calls: int
     prompt_tokens: int
-    cached_tokens: int
     completion_tokens: int
-    latency: float
-    """Wall seconds of all calls together."""
 
 
 class Browse(Run):
@@ -194,31 +191,18 @@ class Browse(Run):
         )
         return {agent: float(total) for agent, total in self._rows(sql, (table, upto))}
 
-    def first_call(self, agent: AgentId, table: int = 0) -> CallKey | None:
-        """Key of an agent's first model call, if it has made one."""
-        sql = (
-            "SELECT tbl, agent, tick, nth, call FROM calls WHERE tbl = ? AND agent = ? ORDER BY tick, nth, call LIMIT 1"
-        )
-        rows = self._rows(sql, (table, agent))
-        return CallKey(*rows[0]) if rows else None
-
     # --- the whole ------------------------------------------------------------------------------------
 
     def spent(self) -> Spent:
         """Counts and costs so far."""
-        calls = self._rows(
-            "SELECT count(*), total(prompt_tokens), total(cached_tokens), total(completion_tokens), total(latency)"
-            " FROM calls"
-        )[0]
+        calls = self._rows("SELECT count(*), total(prompt_tokens), total(completion_tokens) FROM calls")[0]
         decisions = self._rows("SELECT count(*) FROM decisions")[0][0]
-        whole = [int(value) for value in calls[:4]]
+        whole = [int(value) for value in calls]
         return Spent(
             decisions=decisions,
             calls=whole[0],
             prompt_tokens=whole[1],
-            cached_tokens=whole[2],
-            completion_tokens=whole[3],
-            latency=calls[4],
+            completion_tokens=whole[2],
         )
 
     def log_between(self, table: int, after: int, upto: int) -> list[tuple[str, Row]]:
