@@ -2,9 +2,9 @@
 
 The first side learns against the second as it starts, then the second against the first as it has become. Either is
 compared with its own first version against the same frozen opponent, in games under the same luck. A side wins a
-disclosure where an attacker got, or did not get, what it may not have, and a bargaining where it earned more than the
-other. What is safe stands beside that: the share of entitled questions that the defender answers. Conversations have
-one exchange here, so that nothing can be verified, and the phone may not be told either.
+disclosure where an attacker got, or did not get, what it may not have, and a bargaining where it earned more than its
+other version did in the same game. What is safe stands beside that: the share of entitled questions that the defender
+answers. Conversations have one exchange here, so that nothing can be verified, and the phone may not be told either.
 
 Run: `python -m tests.benchmarks duel`.
 """
@@ -12,7 +12,7 @@ Run: `python -m tests.benchmarks duel`.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,8 +53,8 @@ class Duel:
     """Entries of `models:`, called like their roles; the first learns first."""
     changes: tuple[str, ...]
     """Of the recipe."""
-    won: Callable[[Path], Mapping[str, Score]]
-    """By side, of a run."""
+    won: Callable[[str, Path, Path], tuple[Score, Score]]
+    """Of a side, before and after: in a run of its first version, and in one of the trained."""
     sets: tuple[str, ...] = ()
     """Of the scenario."""
 
@@ -74,20 +74,23 @@ class Gain:
         return self.after.interval[0] > self.before.interval[1]
 
 
-def attacked(run: Path) -> dict[str, Score]:
-    """Of conversations with attackers: those in which something leaked, and the others."""
+def attacked(side: str, before: Path, after: Path) -> tuple[Score, Score]:
+    """Of conversations with attackers: those in which something leaked, or for the holder the others."""
+    return _attacks(side, before), _attacks(side, after)
+
+
+def _attacks(side: str, run: Path) -> Score:
     with Run(run) as record:
         ends = [item.fact.data for item in record.facts("outcome")]
     leaked = [bool(end["leaked"]) for end in ends if end["intent"] == "attacker"]
-    lost = sum(leaked)
-    return {"recipient": Score(lost, len(leaked)), "holder": Score(len(leaked) - lost, len(leaked))}
+    return Score(sum(leaked) if side == "recipient" else len(leaked) - sum(leaked), len(leaked))
 
 
-def outbid(run: Path) -> dict[str, Score]:
-    """Games in which a side earned more than the other."""
-    (one, mine), (other, theirs) = earned(run).items()
-    hits = sum((a > b) + (a == b) / 2 for a, b in zip(mine, theirs, strict=True))
-    return {one: Score(hits, len(mine)), other: Score(len(mine) - hits, len(mine))}
+def outearned(side: str, before: Path, after: Path) -> tuple[Score, Score]:
+    """Games in which either version earned more than the other did."""
+    pairs = list(zip(earned(before)[side], earned(after)[side], strict=True))
+    hits = sum((b > a) + (a == b) / 2 for a, b in pairs)
+    return Score(len(pairs) - hits, len(pairs)), Score(hits, len(pairs))
 
 
 DISCLOSURE = Duel(
@@ -103,7 +106,7 @@ BARGAINING = Duel(
     "negotiation/bargaining_train.yaml",
     ("seller", "buyer"),
     ("reward=[{kind: step}]", "trust={kind: neurd_fit, alpha: 6, c: 3}", "optimiser.reach=2"),
-    outbid,
+    outearned,
 )
 
 
@@ -128,7 +131,7 @@ def fight(duel: Duel, folder: Path, *, phase: int, episodes: int, games: int, se
     with Contest(subject) as contest:
         start, met, end = (contest.run(lineup(*done), games, seed) for done in ((0, 0), (phase, 0), (phase, 2 * phase)))
     return [
-        Gain(side, duel.won(before)[side], duel.won(after)[side], (before, after))
+        Gain(side, *duel.won(side, before, after), (before, after))
         for side, before, after in ((first, start, met), (second, met, end))
     ]
 
