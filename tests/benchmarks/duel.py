@@ -57,6 +57,8 @@ class Duel:
     """Of a side, before and after: in a run of its first version, and in one of the trained."""
     sets: tuple[str, ...] = ()
     """Of the scenario."""
+    phase: int = 3
+    """Updates that a side learns for while the other stands still."""
 
 
 @dataclass(frozen=True)
@@ -107,12 +109,13 @@ BARGAINING = Duel(
     ("seller", "buyer"),
     ("reward=[{kind: step}]", "trust={kind: neurd_fit, alpha: 6, c: 3}", "optimiser.reach=2"),
     outearned,
+    phase=4,
 )
 
 
-def fight(duel: Duel, folder: Path, *, phase: int, episodes: int, games: int, seed: int = 0) -> list[Gain]:
+def fight(duel: Duel, folder: Path, *, episodes: int, games: int, seed: int = 0) -> list[Gain]:
     """Train both sides for one phase each in the folder, and play what tells whether they gained."""
-    first, second = duel.sides
+    (first, second), phase = duel.sides, duel.phase
     changes = (
         *duel.changes,
         f"curriculum=[{{kind: phase, length: {phase}, learn: [[{first}], [{second}]]}}]",
@@ -142,13 +145,13 @@ def answered(run: Path) -> Measurement:
         return next(iter(benign_answer_rate(record)))
 
 
-def main(phase: int = 3, episodes: int = 256, games: int = 500) -> list[str]:
+def main(episodes: int = 256, games: int = 500) -> list[str]:
     """Both duels: a line for each side."""
     lines = []
     for duel in (DISCLOSURE, BARGAINING):
         with tempfile.TemporaryDirectory() as folder:
-            lines.append(f"{duel.name}: {phase} updates of {episodes} episodes for each side in turn, tiny Llama")
-            for gain in fight(duel, Path(folder), phase=phase, episodes=episodes, games=games):
+            lines.append(f"{duel.name}: {duel.phase} updates of {episodes} episodes for each side in turn, tiny Llama")
+            for gain in fight(duel, Path(folder), episodes=episodes, games=games):
                 told = "intervals apart" if gain.shown else "NOT told apart"
                 lines.append(f"  {gain.side} wins {gain.before} at the start, {gain.after} trained: {told}")
                 if gain.side == "holder":

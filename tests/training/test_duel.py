@@ -13,13 +13,13 @@ from tests.benchmarks.duel import DISCLOSURE, Gain, answered, fight
 from training.policy import saved_in
 from worlds.privacy.outcomes import leak_rate
 
-PHASE = 3
+PHASE = DISCLOSURE.phase
 
 
 @pytest.fixture(scope="module")
 def fought(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> tuple[Path, dict[str, Gain]]:
     folder = tmp_path_factory.mktemp("duel")
-    gains = fight(DISCLOSURE, folder, phase=PHASE, episodes=256, games=500)
+    gains = fight(DISCLOSURE, folder, episodes=256, games=500)
     return folder / DISCLOSURE.name, {gain.side: gain for gain in gains}
 
 
