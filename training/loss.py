@@ -200,16 +200,18 @@ def neurd(streams: Streams, logprobs_n: Tensor, c: float) -> Tensor:
 def neurd_fit(streams: Streams, logprobs_n: Tensor, old_n: Tensor, alpha: float, c: float) -> Tensor:
     """What centred logits exceed one tabular NeuRD step by, over samples that are all options of bundles, [o].
 
-    The samples' two weights are sums of advantages over the rows that they stand for.
+    The samples' two weights are sums of advantages over the rows that they stand for. A step ends at ±c and is never
+    pulled back; only then it is centred, or else the fall of bad options would lift all good ones to c.
     """
     option_s = _options(streams)
     count_s = _by_sample(streams, streams.count_n) / _by_sample(streams, torch.ones_like(streams.count_n))
     advantage_s = _by_sample(streams, streams.positive_n + streams.negative_n) / count_s
     start_o = _centred(streams, _by_sample(streams, old_n), option_s)
-    step_o = alpha * _centred(streams, advantage_s, option_s)
-    # A step ends at ±c and is never pulled back: clipping instead would make all good options equal.
+    step_o = alpha * advantage_s[option_s]
     up_o = torch.minimum(start_o + step_o, start_o.clamp(min=c))
-    wanted_o = torch.where(step_o > 0, up_o, torch.maximum(start_o + step_o, start_o.clamp(max=-c)))
+    moved_o = torch.where(step_o > 0, up_o, torch.maximum(start_o + step_o, start_o.clamp(max=-c)))
+    moved_s = torch.zeros_like(advantage_s).masked_scatter(option_s, moved_o)
+    wanted_o = _centred(streams, moved_s, option_s)
     return _centred(streams, _by_sample(streams, logprobs_n), option_s) - wanted_o
 
 

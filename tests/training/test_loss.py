@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from torch import Tensor
 
+from tests.benchmarks.tabular import moved
 from training import slots
 from training.diagnostics import Diagnostics
 from training.loss import Loss, Scores, loss, neurd, neurd_fit, step_divisor
@@ -445,6 +446,26 @@ def test_a_fitted_step_ends_at_the_threshold_and_is_not_pulled_back(c: float, wa
     old = logs([0.75, 0.25])
     found = neurd_fit(streams(options([1.0, -1.0])), old, old, 10.0, c)
     assert found.tolist() == pytest.approx([0.5 * math.log(3) - wanted, wanted - 0.5 * math.log(3)], abs=1e-6)
+
+
+def test_bad_options_at_the_threshold_do_not_lift_good_ones() -> None:
+    """y⁰ = (2, 2, −4) at c = 2: the first falls by .1, the second and the third stay."""
+    start = torch.tensor([2.0, 2.0, -4.0])
+    found = neurd_fit(streams(options([-0.1, 0.1, -5.0])), start, start, 1.0, 2.0)
+    moved = torch.tensor([1.9, 2.0, -4.0])
+    assert found.tolist() == pytest.approx((start - (moved - moved.mean())).tolist(), abs=1e-6)
+
+
+@given(ROWS, st.floats(0.1, 2), st.floats(0.5, 3))
+def test_neurd_fit_asks_for_what_a_table_does(pairs: list[tuple[float, float]], alpha: float, c: float) -> None:
+    """As `tests.benchmarks.tabular` moves its logits, centred afterwards."""
+    y = torch.tensor([one for one, _ in pairs])
+    y -= y.mean()
+    advantages = torch.tensor([one for _, one in pairs])
+    table = torch.tensor([moved(float(a), alpha * float(b), c) for a, b in zip(y, advantages, strict=True)])
+    found = neurd_fit(streams(options(advantages.tolist())), y, y, alpha, c)
+    torch.testing.assert_close(y - found, table - table.mean(), rtol=1e-4, atol=1e-4)
+    assert float(found.sum()) == pytest.approx(0, abs=1e-4), "a decision's residuals sum to zero"
 
 
 def test_neurd_fit_is_a_trust_region_like_the_others() -> None:
