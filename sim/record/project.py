@@ -10,8 +10,10 @@ from typing import Any, Self
 
 import orjson
 from filelock import FileLock
-from sqlalchemy import insert, select
+from sqlalchemy import Column, Connection, insert, inspect, select, text
+from sqlalchemy.schema import CreateColumn
 
+from sim.record.committed import SchemaMismatch
 from sim.record.schema import PROJECT_FILE, TABLES
 from sim.record.sqlite import readable, writable
 from sim.types import JSON, Event, Measurement
@@ -21,10 +23,18 @@ _tags = TABLES["tags"]
 
 
 class Numbers:
-    """Measurements and tags by run id, read-only. Raises FileNotFoundError where there is no such file."""
+    """Measurements and tags by run id, read-only.
+
+    Raises FileNotFoundError where there is no such file, SchemaMismatch for one of an earlier version.
+    """
 
     def __init__(self, path: Path) -> None:
         self._reading = readable(path)
+        with self._reading.connect() as connection:
+            missing = _missing(connection)
+        if missing:
+            self._reading.dispose()
+            raise SchemaMismatch(f"{path} is of an earlier agora-sim; bring it up to date: agora measure last")
 
     def measurements(self, run: str | None = None, metric: str | None = None) -> Iterator[tuple[str, Measurement]]:
         """Pairs of run id and measurement, of one run or metric where given, ordered by run, metric and subject."""
@@ -78,7 +88,7 @@ class Numbers:
 
 
 class Project(Numbers):
-    """Measurements and tags by run id. The file is made on first use."""
+    """Measurements and tags by run id. The file is made on first use; an earlier version's is brought up to date."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,6 +96,9 @@ class Project(Numbers):
         # Turning WAL on and making tables do not wait for one another by themselves.
         with FileLock(path.with_name(path.name + ".lock")), self._writing.begin() as connection:
             PROJECT_FILE.create_all(connection)
+            for column in _missing(connection):  # all that have come since have a default
+                made = CreateColumn(column).compile(dialect=connection.dialect)
+                connection.execute(text(f"ALTER TABLE {_measurements.name} ADD COLUMN {made}"))
         super().__init__(path)
 
     def measure(self, run: str, measurements: Iterable[Measurement]) -> None:
@@ -120,6 +133,12 @@ class Project(Numbers):
         """Let go of the file."""
         super().close()
         self._writing.dispose()
+
+
+def _missing(connection: Connection) -> list[Column[Any]]:
+    """The columns of measurements that a file of an earlier version lacks."""
+    there = {column["name"] for column in inspect(connection).get_columns(_measurements.name)}
+    return [column for column in _measurements.columns if column.name not in there]
 
 
 def _row(run: str, one: Measurement, computed: str) -> dict[str, JSON]:

@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 
+from sim.record.committed import SchemaMismatch
 from sim.record.project import Numbers, Project
 from sim.types import Measurement
 
@@ -127,3 +128,17 @@ def test_stored_json_is_strict(path, project):
         texts = raw.execute("SELECT of, events, excluded, flags FROM measurements").fetchone()
     assert [json.loads(text) for text in texts] == [{"agent": "ann", "table": 0}, [3, 1], {"defaulted": 2}, ["small"]]
     assert texts[0] == '{"agent":"ann","table":0}'
+
+
+def test_a_file_of_an_earlier_version_is_brought_up_to_date_and_keeps_what_it_holds(path, project):
+    project.tag("run", "kept")
+    project.close()
+    with sqlite3.connect(path) as file:
+        file.execute("ALTER TABLE measurements DROP COLUMN denominator")
+    with pytest.raises(SchemaMismatch, match="of an earlier agora-sim; bring it up to date: agora measure"):
+        Numbers(path)
+    with Project(path) as renewed:
+        one = Measurement(metric="m", value=1.0, denominator="decisions")
+        renewed.measure("run", [one])
+        assert list(renewed.measurements()) == [("run", one)]
+        assert renewed.tags("run") == ("kept",)
