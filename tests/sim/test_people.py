@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -179,9 +180,10 @@ def test_a_question_says_what_the_seat_sees_and_how_to_answer(tmp_path: Path) ->
             control.obey({"do": "answer"})
         control.obey({"do": "answer", "question": "slow-1", "answer": least(question["format"])})
         until(lambda: question["id"] not in {one["id"] for one in control.questions()})
-        with pytest.raises(Refused, match="at the moment"):
+        with pytest.raises(Refused):  # nobody asks that any more, or the answer has ended the run
             control.answer(question["id"], least(question["format"]))
-        control.stop()
+        with suppress(Refused):
+            control.stop()
         ended.result(10)
 
 
