@@ -8,7 +8,7 @@ from statistics import fmean
 
 import orjson
 
-from sim.intervals import mean_interval
+from sim.metrics.clusters import mean
 from sim.types import Measurement
 from ui.data import Head
 
@@ -87,7 +87,7 @@ def _difference(metric: str, of: str, pairs: Sequence[tuple[Measurement, Measure
         before=fmean(before),
         after=fmean(after),
         difference=fmean(each),
-        ci=mean_interval(each),
+        ci=mean(each).ci,
         pairs=len(pairs),
         unit=pairs[0][0].unit,
     )

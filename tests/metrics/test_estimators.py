@@ -214,3 +214,13 @@ def test_the_corrected_interval_covers_the_truth() -> None:
         low, high = rogan_gladen(said, se, sp, 500, 60, 140).ci or (1, 0)
         covered += low <= 0.10 <= high
     assert covered >= 0.92 * 300
+
+
+def test_interval_of_a_mean_by_hand() -> None:
+    """1, 2, 3: mean 2, standard error 1/√3, t of 2 degrees 4.302653; of 40 zeros and ones t of 39 degrees 2.022691."""
+    assert mean([1, 2, 3]).ci == pytest.approx((2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5))
+    assert mean([1, 2]).ci == pytest.approx((1.5 - 12.706205 / 2, 1.5 + 12.706205 / 2))
+    half = 2.022691 * (10 / 39 / 40) ** 0.5
+    assert mean([0, 1] * 20).ci == pytest.approx((0.5 - half, 0.5 + half))
+    assert mean([5]).ci is None
+    assert mean([]).ci is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sim.intervals import Z, mean_interval, wilson
+from sim.intervals import Z, wilson
 
 
 def test_wilson_by_hand() -> None:
@@ -22,13 +22,3 @@ def test_wilson_by_hand() -> None:
 def test_no_share(hits: float, n: float) -> None:
     with pytest.raises(ValueError, match="is no share"):
         wilson(hits, n)
-
-
-def test_interval_of_a_mean_by_hand() -> None:
-    """1, 2, 3: mean 2, standard error 1/√3, t of 2 degrees 4.303; of 40 zeros and ones by the normal."""
-    assert mean_interval([1, 2, 3]) == pytest.approx((2 - 4.303 / 3**0.5, 2 + 4.303 / 3**0.5))
-    assert mean_interval([1, 2]) == pytest.approx((1.5 - 12.706 / 2, 1.5 + 12.706 / 2))
-    low, high = mean_interval([0, 1] * 20) or (0, 0)
-    assert (low, high) == pytest.approx((0.5 - Z * (10 / 39 / 40) ** 0.5, 0.5 + Z * (10 / 39 / 40) ** 0.5))
-    assert mean_interval([5]) is None
-    assert mean_interval([]) is None

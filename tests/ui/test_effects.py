@@ -20,12 +20,12 @@ def head(name: str, replicate: int, tick: int = 5, parent: str = "p") -> Head:
 
 
 def test_two_runs_are_paired_by_what_numbers_are_about() -> None:
-    """Differences 1, 2 and 3: mean 2, standard error 1/√3, t 4.303 with two degrees of freedom."""
+    """Differences 1, 2 and 3: mean 2, standard error 1/√3, t 4.302653 with two degrees of freedom."""
     one = [number("gain", 0, agent="a"), number("gain", 5, agent="b"), number("gain", 1, agent="c"), number("all", 4)]
     other = [number("gain", 1, agent="a"), number("gain", 7, agent="b"), number("gain", 4, agent="c"), number("all", 9)]
     (found,) = within(one, [*other, number("gain", 9, agent="only here")])
     assert (found.metric, found.pairs, found.before, found.after, found.difference) == ("gain", 3, 2, 4, 2)
-    assert found.ci == pytest.approx((2 - 4.303 / 3**0.5, 2 + 4.303 / 3**0.5))
+    assert found.ci == pytest.approx((2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5))
     assert not found.apart
 
 
