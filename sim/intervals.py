@@ -1,4 +1,4 @@
-"""Intervals of what is counted or averaged, for metrics and ratings."""
+"""Intervals of what is counted, for metrics and ratings."""
 
 from __future__ import annotations
 
