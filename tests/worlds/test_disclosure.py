@@ -22,7 +22,8 @@ from sim.simulate import player
 from sim.streams import Streams
 from sim.types import Action, Choice, Form, Join, Leave, Member, Mind, Outcome, Say, Seat, Set, Turn
 from tests.worlds.playing import Played, play
-from worlds.privacy.disclosure import NOTICES, Disclosure
+from worlds.notices import AT_ONCE
+from worlds.privacy.disclosure import Disclosure
 from worlds.privacy.settings import DisclosureParams, entitled
 from worlds.privacy.strategies import (
     AlwaysRefuse,
@@ -558,9 +559,9 @@ def test_say_is_shown_until_an_answer_was_given_under_it() -> None:
     do(world, "h", "refuse")
     do(world, "r", "plead phone")
     assert "News" not in seen(world, "h").text
-    for _ in range(NOTICES + 1):
+    for _ in range(AT_ONCE + 1):
         world.change(0, Say(text="Again."))
-    assert seen(world, "h").view["news"] == ["Again."] * NOTICES
+    assert seen(world, "h").view["news"] == ["Again."] * AT_ONCE
     for to in ("#hall", ("nobody",)):
         before = world.state()
         with pytest.raises(ValueError, match=r"hall|nobody"):

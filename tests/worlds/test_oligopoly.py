@@ -23,8 +23,9 @@ from sim.streams import Streams
 from sim.types import Action, Choice, Form, Join, Leave, Member, Mind, Outcome, Say, Seat, Set, Turn
 from sim.verify import verify
 from tests.worlds.playing import Played, play
+from worlds.notices import AT_ONCE
 from worlds.pricing.demand import read
-from worlds.pricing.oligopoly import NOTICES, Oligopoly
+from worlds.pricing.oligopoly import Oligopoly
 from worlds.pricing.qlearning import Converged, QLearner
 from worlds.pricing.settings import OligopolyParams, labels, nearest
 from worlds.pricing.strategies import BestReply, Constant, GrimTrigger, Undercutter
@@ -320,9 +321,9 @@ def test_say_is_shown_until_a_choice_was_made_under_it() -> None:
     assert "News" not in seen(world, "b").text
     do(world, a={"price": 1.5}, b={"price": 1.5})
     assert "News" not in seen(world, "a", 1).text
-    for _ in range(NOTICES + 1):
+    for _ in range(AT_ONCE + 1):
         world.change(1, Say(text="Again."))
-    assert seen(world, "a", 1).view["news"] == ["Again."] * NOTICES
+    assert seen(world, "a", 1).view["news"] == ["Again."] * AT_ONCE
     for to in ("#hall", ("nobody",)):
         before = world.state()
         with pytest.raises(ValueError, match=r"hall|nobody"):

@@ -28,6 +28,7 @@ from sim.streams import Streams
 from sim.types import Action, Choice, Join, Leave, Member, Mind, Outcome, Say, Seat, Set, Text, Turn
 from sim.verify import verify
 from tests.worlds.playing import Played, play
+from worlds.notices import AT_ONCE
 from worlds.verification.episode import payoffs
 from worlds.verification.settings import VerificationParams
 from worlds.verification.strategies import (
@@ -42,7 +43,7 @@ from worlds.verification.strategies import (
     values,
 )
 from worlds.verification.tasks import FAMILIES, SEQUENCES, TASKS, raw_log, sequence, solved, task
-from worlds.verification.verification import NOTICES, SILENCE, Verification
+from worlds.verification.verification import SILENCE, Verification
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios" / "verification"
 KINDS = [Compliant, Violating, Maximiser, Imitator, ValueLearner]
@@ -519,9 +520,9 @@ def test_say_is_shown_until_an_answer_was_given_under_it() -> None:
     do(world, "a", seen(world, "a").default)
     solved_by(world, "b")
     assert "News" not in seen(world, "a").text
-    for _ in range(NOTICES + 1):
+    for _ in range(AT_ONCE + 1):
         world.change(0, Say(text="Again."))
-    assert seen(world, "a").view["news"] == ["Again."] * NOTICES
+    assert seen(world, "a").view["news"] == ["Again."] * AT_ONCE
     for to in ("#hall", ("nobody",)):
         before = world.state()
         with pytest.raises(ValueError, match=r"hall|nobody"):

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 
 from sim.streams import Streams
 from sim.types import (
-    ALL,
     APPLIED,
     JSON,
     Action,
@@ -36,17 +35,17 @@ from sim.types import (
     Turn,
     Wake,
 )
-from worlds.games.happened import Happened
+from worlds.changes import changed
 from worlds.games.matches import PAIRINGS, Match
 from worlds.games.outcomes import METRICS
 from worlds.games.payoffs import text
 from worlds.games.settings import MatrixParams
 from worlds.games.words import recap, rules, words
+from worlds.happened import Happened
+from worlds.notices import Notices
 
 SILENCE = "..."
 """The words of whoever has nothing to say; nobody hears them."""
-NOTICES = 5
-"""Messages from outside that one view shows at most; the others wait for the next."""
 
 
 class Matrix:
@@ -78,7 +77,7 @@ class Matrix:
         self._deadlines: dict[int, list[int]] = {}
         self._agenda: dict[AgentId, list[int]] = {agent: [] for agent in agents}
         self._lobby: list[AgentId] = []
-        self._unread: dict[AgentId, list[tuple[FactId, str]]] = {agent: [] for agent in agents}
+        self._notices = Notices("a matrix game", agents)
         self._facts = 0
         for match in self._matches:
             for agent in match.players:
@@ -108,7 +107,7 @@ class Matrix:
         if match is None or not match.asks or now < match.opens or agent in match.given:
             return None
         me = match.players.index(agent)
-        notices = self._unread[agent][:NOTICES]
+        notices = self._notices.next(agent)
         shown = [match.result] if match.result is not None else []
         shown += [fact for fact, _, _ in match.heard] + [fact for fact, _ in notices]
         return Turn(
@@ -201,7 +200,7 @@ class Matrix:
 
     def _take(self, action: Action) -> int:
         """Keep an answer, hidden; returns its match."""
-        self._unread[action.agent] = [item for item in self._unread[action.agent] if item[0] not in action.shows]
+        self._notices.read(action.agent, action.shows)
         number = self._agenda[action.agent][0]
         match = self._matches[number]
         own = action.how in ("chosen", "retried")
@@ -302,11 +301,7 @@ class Matrix:
             case Say():
                 self._say(change, happened)
             case Set():
-                if change.key not in self.changeable:
-                    raise ValueError(
-                        f"a matrix game can change {sorted(self.changeable)} while running, not {change.key!r}"
-                    )
-                self._params = MatrixParams.model_validate(self._params.model_dump() | {change.key: change.value})
+                self._params = changed(self._params, change, self.changeable, "a matrix game")
             case Join():
                 self._join(now, change.seat.agent, happened)
             case Leave():
@@ -314,22 +309,16 @@ class Matrix:
         return happened.outcome()
 
     def _say(self, say: Say, happened: Happened) -> None:
-        if isinstance(say.to, str) and say.to != ALL:
-            raise ValueError(f"a matrix game has no channel {say.to!r}: say it to all or to a list of agents")
-        to = tuple(self._unread) if say.to == ALL else say.to
-        if unknown := [agent for agent in to if agent not in self._unread]:
-            raise ValueError(f"nobody here is called {', '.join(unknown)}")
+        readers = self._notices.readers(say)
         fact = self._fact(happened, "message", say.to, {"text": say.text})
-        for agent in to:
-            self._unread[agent].append((fact, say.text))
+        self._notices.post(readers, fact, say.text)
 
     def _join(self, now: int, agent: AgentId, happened: Happened) -> None:
         """Joiners wait until they are enough for a match of their own."""
         if self._params.pairing not in ("fixed", "across"):
             raise ValueError(f"nobody can join a game that is played {self._params.pairing}: its matches are set")
-        if agent in self._unread:
-            raise ValueError(f"{agent} has been here before")
-        self._unread[agent], self._agenda[agent] = [], []
+        self._notices.admit(agent)
+        self._agenda[agent] = []
         self._lobby.append(agent)
         if len(self._lobby) == self._game.players:
             players, self._lobby = tuple(self._lobby), []
@@ -339,8 +328,7 @@ class Matrix:
             self._start(now, happened, players)
 
     def _leave(self, now: int, agent: AgentId, happened: Happened) -> None:
-        if agent not in self._unread:
-            raise ValueError(f"nobody here is called {agent}")
+        self._notices.known([agent])
         self._lobby = [other for other in self._lobby if other != agent]
         for number in self._agenda.pop(agent, []):
             match = self._matches[number]
@@ -357,6 +345,6 @@ class Matrix:
             "matches": [match.json() for match in self._matches],
             "agenda": {agent: list(numbers) for agent, numbers in self._agenda.items()},
             "lobby": list(self._lobby),
-            "unread": {agent: [list(item) for item in items] for agent, items in self._unread.items()},
+            "unread": self._notices.state(),
             "facts": self._facts,
         }

@@ -34,16 +34,16 @@ from sim.types import (
     Turn,
     Wake,
 )
-from worlds.games.happened import Happened
+from worlds.changes import changed
 from worlds.games.openspiel_outcomes import METRICS
 from worlds.games.openspiel_rules import board, known, load, moved, movers, witnesses
 from worlds.games.openspiel_words import NAMED, Wording, result, sentence, who
 from worlds.games.strategies import drawn
+from worlds.happened import Happened
+from worlds.notices import Notices
 
 CAUTIOUS = ("pass", "fold", "check")
 """A legal move of such a name is the default; where there is none, the first in OpenSpiel's order."""
-NOTICES = 5
-"""Messages from outside that one view shows at most; the others wait for the next."""
 
 
 class OpenSpielParams(BaseModel):
@@ -95,7 +95,7 @@ class OpenSpielGame:
         self._over = False
         self._facts = 0
         self._last: dict[AgentId, list[tuple[FactId, str]]] = {agent: [] for agent in self._agents}
-        self._unread: dict[AgentId, list[tuple[FactId, str]]] = {agent: [] for agent in self._agents}
+        self._notices = Notices(self._name, self._agents)
         happened = Happened()
         self._start(0, happened)
         return happened.outcome()
@@ -108,7 +108,7 @@ class OpenSpielGame:
         if player is None or now < self._opens or player in self._moves:
             return None
         options = tuple(self._labels(player))
-        news = [*self._last[agent], *self._unread[agent][:NOTICES]]
+        news = [*self._last[agent], *self._notices.next(agent)]
         return Turn(
             agent=agent,
             now=now,
@@ -158,8 +158,8 @@ class OpenSpielGame:
             happened.results.append(Result(status="stale", reason=refusal) if refusal else APPLIED)
             if refusal:
                 continue
-            for news in (self._last, self._unread):
-                news[action.agent] = [item for item in news[action.agent] if item[0] not in action.shows]
+            self._last[action.agent] = [item for item in self._last[action.agent] if item[0] not in action.shows]
+            self._notices.read(action.agent, action.shows)
             player = self._players.index(action.agent)
             self._moves[player] = self._labels(player)[action.answer]
             if len(self._moves) == len(movers(self._state)):
@@ -276,9 +276,7 @@ class OpenSpielGame:
             case Say():
                 return self._say(change)
             case Set():
-                if change.key not in self.changeable:
-                    raise ValueError(f"{self._name} can change {sorted(self.changeable)} while running")
-                self._params = OpenSpielParams.model_validate(self._params.model_dump() | {change.key: change.value})
+                self._params = changed(self._params, change, self.changeable, self._name)
                 return Outcome()
             case Join():
                 raise ValueError(f"nobody can join {self._name}: all its seats are taken")
@@ -286,15 +284,10 @@ class OpenSpielGame:
                 return self._leave(change.agent)
 
     def _say(self, say: Say) -> Outcome:
-        if isinstance(say.to, str) and say.to != ALL:
-            raise ValueError(f"{self._name} has no channel {say.to!r}: say it to all or to a list of agents")
-        to = self._agents if say.to == ALL else say.to
-        if unknown := [agent for agent in to if agent not in self._agents]:
-            raise ValueError(f"nobody here is called {', '.join(unknown)}")
+        readers = self._notices.readers(say)
         fact = Fact(id=self._facts, kind="message", audience=say.to, data={"text": say.text})
         self._facts += 1
-        for agent in to:
-            self._unread[agent].append((fact.id, f"News: {say.text}"))
+        self._notices.post(readers, fact.id, f"News: {say.text}")
         return Outcome(facts=[fact])
 
     def _leave(self, agent: AgentId) -> Outcome:
@@ -321,6 +314,6 @@ class OpenSpielGame:
             "over": self._over,
             "seen": {agent: list(facts) for agent, facts in self._seen.items()},
             "last": {agent: [list(item) for item in items] for agent, items in self._last.items()},
-            "unread": {agent: [list(item) for item in items] for agent, items in self._unread.items()},
+            "unread": self._notices.state(),
             "facts": self._facts,
         }

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from msgspec import to_builtins
 from pydantic import BaseModel
@@ -36,6 +35,7 @@ from sim.types import (
     Turn,
     Wake,
 )
+from worlds.happened import Happened
 from worlds.markets import acts, outcomes, wording
 from worlds.markets.accounts import Entry, Trader
 from worlds.markets.order_book import Order, OrderBook, Side
@@ -44,28 +44,6 @@ from worlds.markets.schedules import limits
 from worlds.markets.traders import ZIC, ZIP, ZIU
 
 __all__ = ["ZIC", "ZIP", "ZIU", "DoubleAuction"]
-
-
-@dataclass(slots=True)
-class Happened:
-    """An outcome in the making."""
-
-    facts: list[Fact] = field(default_factory=list)
-    wakes: list[Wake] = field(default_factory=list)
-    timers: list[int] = field(default_factory=list)
-    rewards: dict[AgentId, float] = field(default_factory=dict)
-    ended: dict[AgentId, Literal["terminated", "truncated"]] = field(default_factory=dict)
-
-    def outcome(self, results: Sequence[Result] = ()) -> Outcome:
-        """As a value."""
-        return Outcome(
-            facts=self.facts,
-            wakes=self.wakes,
-            timers=self.timers,
-            results=results,
-            rewards=self.rewards,
-            ended=self.ended,
-        )
 
 
 class DoubleAuction:
@@ -113,12 +91,12 @@ class DoubleAuction:
         self._expire(now, happened)
         if self._open and now >= self._starts + self._params.period:
             self._end_period(now, happened)
-        results: list[Result] = [APPLIED] * len(actions)
+        happened.results = [APPLIED] * len(actions)
         for index in self._lots(actions):
-            results[index] = self._apply(now, actions[index], happened)
+            happened.results[index] = self._apply(now, actions[index], happened)
         for action in actions:
             self._look_again(now, action, happened)
-        return happened.outcome(results)
+        return happened.outcome()
 
     def change(self, now: int, change: Change) -> Outcome:
         """Interventions: a message, a new rule, a trader who comes or goes."""

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from sim.quantities import Ticks
 from sim.streams import Streams
 from sim.types import (
-    ALL,
     APPLIED,
     JSON,
     Action,
@@ -36,14 +35,14 @@ from sim.types import (
     Turn,
     Wake,
 )
+from worlds.changes import changed
 from worlds.negotiation.offers import Negotiation, Offer, SpokenOffer, gains
 from worlds.negotiation.outcomes import METRICS
 from worlds.negotiation.words import news, rules, words
+from worlds.notices import Notices
 
 UNLIMITED = 100_000
 """Rounds after which even a bargaining "without limit" ends with no deal."""
-NOTICES = 5
-"""Messages from outside that one view shows at most; the others wait for the next."""
 
 
 def _discount(value: JSON) -> float:
@@ -113,7 +112,7 @@ class Bargaining:
         self._pairs: list[Negotiation] = []
         self._at: dict[AgentId, int] = {}
         self._waiting: Seat | None = None
-        self._unread: dict[AgentId, list[tuple[FactId, str]]] = {seat.agent: [] for seat in seats}
+        self._notices = Notices("bargaining", [seat.agent for seat in seats])
         self._facts = 0
         half = len(seats) // 2
         across = self._params.pairing == "across"
@@ -149,7 +148,7 @@ class Bargaining:
         pair = self._pairs[self._at[agent]]
         if pair.over or pair.agents[pair.mover] != agent:
             return None
-        notices = self._unread[agent][:NOTICES]
+        notices = self._notices.next(agent)
         return Turn(
             agent=agent,
             now=now,
@@ -221,7 +220,7 @@ class Bargaining:
             results.append(Result(status="stale", reason=refusal) if refusal else APPLIED)
             if refusal:
                 continue
-            self._unread[action.agent] = [item for item in self._unread[action.agent] if item[0] not in action.shows]
+            self._notices.read(action.agent, action.shows)
             pair = self._pairs[self._at[action.agent]]
             offering = pair.gain is None
             facts += [self._propose(pair, action)] if offering else self._reply(pair, action)
@@ -301,11 +300,7 @@ class Bargaining:
             case Say():
                 return self._say(change)
             case Set():
-                if change.key not in self.changeable:
-                    raise ValueError(
-                        f"bargaining can change {sorted(self.changeable)} while running, not {change.key!r}"
-                    )
-                self._params = BargainingParams.model_validate(self._params.model_dump() | {change.key: change.value})
+                self._params = changed(self._params, change, self.changeable, "bargaining")
                 return Outcome()
             case Join():
                 return self._join(now, change.seat)
@@ -313,21 +308,14 @@ class Bargaining:
                 return self._leave(change.agent)
 
     def _say(self, say: Say) -> Outcome:
-        if isinstance(say.to, str) and say.to != ALL:
-            raise ValueError(f"bargaining has no channel {say.to!r}: say it to all or to a list of agents")
-        to = tuple(self._unread) if say.to == ALL else say.to
-        if unknown := [agent for agent in to if agent not in self._unread]:
-            raise ValueError(f"nobody here is called {', '.join(unknown)}")
+        readers = self._notices.readers(say)
         fact = self._fact("message", say.to, {"text": say.text})
-        for agent in to:
-            self._unread[agent].append((fact.id, say.text))
+        self._notices.post(readers, fact.id, say.text)
         return Outcome(facts=[fact])
 
     def _join(self, now: int, seat: Seat) -> Outcome:
-        if seat.agent in self._unread:
-            raise ValueError(f"{seat.agent} has been here before")
         _discount(seat.private.get("discount", 1.0))
-        self._unread[seat.agent] = []
+        self._notices.admit(seat.agent)
         if self._waiting is None:
             self._waiting = seat
             return Outcome()
@@ -336,8 +324,7 @@ class Bargaining:
         return Outcome(facts=[fact], wakes=[wake])
 
     def _leave(self, agent: AgentId) -> Outcome:
-        if agent not in self._unread:
-            raise ValueError(f"nobody here is called {agent}")
+        self._notices.known([agent])
         if self._waiting is not None and self._waiting.agent == agent:
             self._waiting = None
         if agent not in self._at or self._pairs[self._at[agent]].over:
@@ -355,6 +342,6 @@ class Bargaining:
             "pairs": [pair.json() for pair in self._pairs],
             "at": dict(self._at),
             "waiting": None if waiting is None else {"agent": waiting.agent, "private": dict(waiting.private)},
-            "unread": {agent: [list(item) for item in items] for agent, items in self._unread.items()},
+            "unread": self._notices.state(),
             "facts": self._facts,
         }

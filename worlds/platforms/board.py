@@ -6,11 +6,11 @@ since the member looked. No rule loops over an audience.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from sim.types import ALL, JSON, AgentId, Audience, Fact, FactId, Outcome, Result, Wake
+from sim.types import ALL, JSON, AgentId, Audience, Fact, FactId, Wake
+from worlds.happened import Happened
 from worlds.platforms.accounts import Account
 from worlds.platforms.feed import Line, Shelf, Topic, hot
 from worlds.platforms.settings import JOINED, ForumParams
@@ -27,20 +27,7 @@ class Notice(NamedTuple):
     audience: Audience
 
 
-@dataclass(slots=True)
-class Draft:
-    """An outcome in the making."""
-
-    facts: list[Fact] = field(default_factory=list)
-    wakes: list[Wake] = field(default_factory=list)
-    rewards: dict[AgentId, float] = field(default_factory=dict)
-
-    def outcome(self, results: Sequence[Result] = ()) -> Outcome:
-        """The finished outcome."""
-        return Outcome(facts=self.facts, wakes=self.wakes, rewards=self.rewards, results=results)
-
-
-Rule: TypeAlias = Callable[[int, Account, JSON, Draft], str]
+Rule: TypeAlias = Callable[[int, Account, JSON, Happened], str]
 """Performs an act at a tick and gives the reason why it could not be done, or nothing."""
 
 
@@ -70,34 +57,34 @@ class Board:
             "pass": self._pass,
         }
 
-    def perform(self, now: int, account: Account, answer: JSON, draft: Draft) -> str:
+    def perform(self, now: int, account: Account, answer: JSON, happened: Happened) -> str:
         """Perform an act; the reason why it came to nothing, or an empty text."""
-        return self._rules[answer["act"]](now, account, answer, draft)
+        return self._rules[answer["act"]](now, account, answer, happened)
 
     def readable(self, account: Account, topic: str) -> bool:
         """Whether a post is on a shelf of the member's."""
         there = self.topics.get(topic)
         return there is not None and there.community in account.communities
 
-    def enter(self, account: Account, community: str, draft: Draft) -> None:
+    def enter(self, account: Account, community: str, happened: Happened) -> None:
         """Make a member of a community."""
         account.communities.append(community)
-        self.fact(draft, "join", account.agent, ALL, channel=community)
+        self.fact(happened, "join", account.agent, ALL, channel=community)
 
-    def remove(self, agent: AgentId, draft: Draft) -> None:
+    def remove(self, agent: AgentId, happened: Happened) -> None:
         """Close an account; what it wrote stays."""
         for community in self.accounts.pop(agent).communities:
-            self.fact(draft, "leave", agent, ALL, channel=community)
-        self.fact(draft, "depart", agent, ALL)
+            self.fact(happened, "leave", agent, ALL, channel=community)
+        self.fact(happened, "depart", agent, ALL)
 
-    def notify(self, text: str, audience: Audience, draft: Draft) -> None:
+    def notify(self, text: str, audience: Audience, happened: Happened) -> None:
         """Put up a notice for an audience."""
-        notice = Notice(self.fact(draft, "notice", "", audience, text=text), text, audience)
+        notice = Notice(self.fact(happened, "notice", "", audience, text=text), text, audience)
         self.notices = [*self.notices, notice][-NOTICES:]
 
     def fact(
         self,
-        draft: Draft,
+        happened: Happened,
         kind: str,
         actor: AgentId,
         audience: Audience,
@@ -107,7 +94,7 @@ class Board:
         """Something has happened; gives its id."""
         fact = Fact(id=self.facts, kind=kind, actor=actor, audience=audience, data=data, answers=answers)
         self.facts += 1
-        draft.facts.append(fact)
+        happened.facts.append(fact)
         return fact.id
 
     def state(self) -> JSON:
@@ -129,13 +116,13 @@ class Board:
 
     # --- the acts ---------------------------------------------------------------------------------
 
-    def _post(self, now: int, account: Account, answer: JSON, draft: Draft) -> str:
+    def _post(self, now: int, account: Account, answer: JSON, happened: Happened) -> str:
         community, text = answer["community"], answer["text"]
         if reason := self._unfit(text) or self._outside(account, community):
             return reason
         self.posts += 1
         number = self.posts
-        fact = self.fact(draft, "post", account.agent, community, post=f"p{number}", community=community, text=text)
+        fact = self.fact(happened, "post", account.agent, community, post=f"p{number}", community=community, text=text)
         score = hot(0, now, self.params.decade)
         topic = Topic(number, fact, community, account.agent, text, now, score)
         self.topics[topic.id] = topic
@@ -144,14 +131,14 @@ class Board:
             del self.topics[fallen.id]
         return ""
 
-    def _comment(self, now: int, account: Account, answer: JSON, draft: Draft) -> str:
+    def _comment(self, now: int, account: Account, answer: JSON, happened: Happened) -> str:
         topic, text = self.topics.get(answer["post"]), answer["text"]
         if topic is None:
             return f"{answer['post']} is archived"
         if reason := self._unfit(text) or self._outside(account, topic.community):
             return reason
         fact = self.fact(
-            draft,
+            happened,
             "comment",
             account.agent,
             topic.community,
@@ -169,7 +156,7 @@ class Board:
             author.answered(line)
         return ""
 
-    def _vote(self, now: int, account: Account, answer: JSON, draft: Draft) -> str:
+    def _vote(self, now: int, account: Account, answer: JSON, happened: Happened) -> str:
         topic = self.topics.get(answer["post"])
         if topic is None:
             return f"{answer['post']} is archived"
@@ -179,31 +166,31 @@ class Board:
             return reason
         way = 1 if answer["way"] == "up" else -1
         # Only the voter knows who voted how; everybody else sees the score.
-        self.fact(draft, "vote", account.agent, (account.agent,), (topic.fact,), post=topic.id, way=way)
+        self.fact(happened, "vote", account.agent, (account.agent,), (topic.fact,), post=topic.id, way=way)
         topic.votes[account.agent] = way
         topic.score += way
         self.shelves[topic.community].rerank(topic, hot(topic.score, topic.created, self.params.decade))
         if author := self.accounts.get(topic.author):
             author.karma += way
-            draft.rewards[author.agent] = draft.rewards.get(author.agent, 0.0) + way
+            happened.rewards[author.agent] = happened.rewards.get(author.agent, 0.0) + way
         return ""
 
-    def _message(self, now: int, account: Account, answer: JSON, draft: Draft) -> str:
+    def _message(self, now: int, account: Account, answer: JSON, happened: Happened) -> str:
         to, text = self.accounts.get(answer["to"]), answer["text"]
         if to is None or to is account:
             return f"{answer['to']} is not here"
         if reason := self._unfit(text):
             return reason
-        fact = self.fact(draft, "message", account.agent, (account.agent, to.agent), to=to.agent, text=text)
+        fact = self.fact(happened, "message", account.agent, (account.agent, to.agent), to=to.agent, text=text)
         to.receive(Line(fact, account.agent, text))
         account.meet(to.agent)
         to.meet(account.agent)
         if self.params.notify != "no":
             interrupt = self.params.notify == "interrupt"
-            draft.wakes.append(Wake(agent=to.agent, tick=now + self.params.delay, interrupt=interrupt))
+            happened.wakes.append(Wake(agent=to.agent, tick=now + self.params.delay, interrupt=interrupt))
         return ""
 
-    def _read(self, now: int, account: Account, answer: JSON, draft: Draft) -> str:
+    def _read(self, now: int, account: Account, answer: JSON, happened: Happened) -> str:
         if not self.readable(account, answer["post"]):
             return f"{answer['post']} is archived"
         if account.opens >= self.params.opens:
@@ -212,24 +199,24 @@ class Board:
         account.opened = answer["post"]
         return ""
 
-    def _join(self, now: int, account: Account, answer: JSON, draft: Draft) -> str:
+    def _join(self, now: int, account: Account, answer: JSON, happened: Happened) -> str:
         community = answer["community"]
         if community in account.communities or community not in self.open or len(account.communities) >= JOINED:
             return f"you cannot join {community}"
-        self.enter(account, community, draft)
+        self.enter(account, community, happened)
         return ""
 
-    def _leave(self, now: int, account: Account, answer: JSON, draft: Draft) -> str:
+    def _leave(self, now: int, account: Account, answer: JSON, happened: Happened) -> str:
         community = answer["community"]
         if reason := self._outside(account, community):
             return reason
         if len(account.communities) == 1:
             return f"{community} is your last community"
         account.communities.remove(community)
-        self.fact(draft, "leave", account.agent, ALL, channel=community)
+        self.fact(happened, "leave", account.agent, ALL, channel=community)
         return ""
 
-    def _pass(self, now: int, account: Account, answer: JSON, draft: Draft) -> str:
+    def _pass(self, now: int, account: Account, answer: JSON, happened: Happened) -> str:
         return ""
 
     def _unfit(self, text: str) -> str:

@@ -34,9 +34,10 @@ from sim.types import (
     Turn,
     Wake,
 )
+from worlds.happened import Happened
 from worlds.platforms.accounts import Account
 from worlds.platforms.acts import NOTHING, offer
-from worlds.platforms.board import Board, Draft
+from worlds.platforms.board import Board
 from worlds.platforms.feed import Line, Topic, page
 from worlds.platforms.participation import active_share, posting_gini, rates, reciprocity, replies_per_post
 from worlds.platforms.posters import Poster
@@ -70,10 +71,10 @@ class Forum:
         """Seat everybody in their communities and draw the first visits."""
         self._streams = streams
         self._board = Board(self._board.params)
-        draft = Draft()
+        happened = Happened()
         for seat in seats:
-            self._seat(0, seat, draft)
-        return draft.outcome()
+            self._seat(0, seat, happened)
+        return happened.outcome()
 
     # --- what a member sees ----------------------------------------------------------------------
 
@@ -146,29 +147,30 @@ class Forum:
 
     def step(self, now: int, actions: Sequence[Action]) -> Outcome:
         """Perform the acts, in drawn order: nobody's place in the cast pays."""
-        board, draft = self._board, Draft()
+        board, happened = self._board, Happened()
         results: dict[AgentId, Result] = {}
         for action in sorted(actions, key=lambda action: self._streams.bits("order", now, action.agent)):
             account = board.accounts[action.agent]
             account.mark(action.shows)
             account.noticed = max((n.fact for n in board.notices if n.fact in account.read), default=account.noticed)
-            account.note = board.perform(now, account, action.answer, draft)
+            account.note = board.perform(now, account, action.answer, happened)
             results[action.agent] = Result(status="stale", reason=account.note) if account.note else APPLIED
-            self._follow(now, account, action, draft)
-        return draft.outcome([results[action.agent] for action in actions])
+            self._follow(now, account, action, happened)
+        happened.results = [results[action.agent] for action in actions]
+        return happened.outcome()
 
-    def _follow(self, now: int, account: Account, action: Action, draft: Draft) -> None:
+    def _follow(self, now: int, account: Account, action: Action, happened: Happened) -> None:
         """The chain goes on after an `open`, else it ends; a visit that has been made is followed by the next."""
         if action.answer["act"] == "open" and not account.note:
-            draft.wakes.append(Wake(agent=account.agent, tick=now))
+            happened.wakes.append(Wake(agent=account.agent, tick=now))
         else:
             account.chain += 1
             account.opens = 0
             account.opened = ""
         if action.seen >= account.next:
-            self._visit(now, account, draft)
+            self._visit(now, account, happened)
 
-    def _visit(self, now: int, account: Account, draft: Draft) -> None:
+    def _visit(self, now: int, account: Account, happened: Happened) -> None:
         """Draw the next visit. Those that would have come while the member was still here are skipped."""
         if account.activity == 0:
             return
@@ -177,11 +179,11 @@ class Forum:
             account.visit += 1
             uniform = self._streams.draw("visit", account.agent, account.visit)
             account.next = self._rhythm.after(account.next, rate, uniform)
-        draft.wakes.append(Wake(agent=account.agent, tick=account.next))
+        happened.wakes.append(Wake(agent=account.agent, tick=account.next))
 
     # --- who is there, and interventions -----------------------------------------------------------
 
-    def _seat(self, now: int, seat: Seat, draft: Draft) -> None:
+    def _seat(self, now: int, seat: Seat, happened: Happened) -> None:
         """Open an account: its activity, its communities and its first visit."""
         board, params = self._board, self._board.params
         drawn = factor(params.spread, self._streams.draw("activity", seat.agent))
@@ -190,26 +192,26 @@ class Forum:
         given = [f"#{name}" for name, who in params.members.items() if seat.agent in who or seat.role in who]
         others = [name for name in self._streams.shuffled(board.open, "communities", seat.agent) if name not in given]
         for community in [*given, *others[: max(0, params.joins - len(given))]]:
-            board.enter(account, community, draft)
-        self._visit(now, account, draft)
+            board.enter(account, community, happened)
+        self._visit(now, account, happened)
 
     def change(self, now: int, change: Change) -> Outcome:
         """Say: a notice. Set: a parameter, durations in ticks. Join and Leave: a member comes or goes for good."""
-        board, draft = self._board, Draft()
+        board, happened = self._board, Happened()
         match change:
             case Say(text=text, to=to):
-                board.notify(text, to, draft)
+                board.notify(text, to, happened)
                 named = to if isinstance(to, tuple) else ()
-                draft.wakes += [Wake(agent=agent, tick=now) for agent in named if agent in board.accounts]
+                happened.wakes += [Wake(agent=agent, tick=now) for agent in named if agent in board.accounts]
             case Set(key=key, value=value):
                 board.params = ForumParams.model_validate({**board.params.model_dump(), key: value})
-                board.fact(draft, "set", "", (), key=key, value=value)
+                board.fact(happened, "set", "", (), key=key, value=value)
             case Join(seat=seat):
-                board.fact(draft, "arrive", seat.agent, ALL)
-                self._seat(now, seat, draft)
+                board.fact(happened, "arrive", seat.agent, ALL)
+                self._seat(now, seat, happened)
             case Leave(agent=agent):
-                board.remove(agent, draft)
-        return draft.outcome()
+                board.remove(agent, happened)
+        return happened.outcome()
 
     def state(self) -> JSON:
         """Parameters, counters, accounts, posts on the shelves and notices."""

@@ -35,7 +35,9 @@ from sim.types import (
     Turn,
     Wake,
 )
-from worlds.games.happened import Happened
+from worlds.changes import changed
+from worlds.happened import Happened
+from worlds.notices import Notices
 from worlds.pricing.answers import NOTES, answer, asked
 from worlds.pricing.demand import best_level, written
 from worlds.pricing.ledger import Page, Period, by_firm
@@ -45,8 +47,6 @@ from worlds.pricing.words import news, rules, words
 
 NOBODY: Audience = ()
 """Of facts that the record keeps and no firm sees."""
-NOTICES = 5
-"""Messages from outside that one view shows at most; the others wait for the next."""
 
 
 class Oligopoly:
@@ -66,7 +66,7 @@ class Oligopoly:
         self._params = self._given
         self._seats = {seat.agent: seat for seat in seats}
         self._firms = [seat.agent for seat in seats]
-        self._unread: dict[AgentId, list[tuple[FactId, str]]] = {agent: [] for agent in self._firms}
+        self._notices = Notices("an oligopoly", self._firms)
         self._notebooks: dict[AgentId, Page] = {}
         self._history: list[Period] = []
         self._period, self._opens = 0, 0
@@ -139,7 +139,7 @@ class Oligopoly:
         if agent not in self._firms or now < self._opens or agent in self._chosen:
             return None
         public = self._params.monitoring == "public"
-        notices = self._unread[agent][:NOTICES]
+        notices = self._notices.next(agent)
         page = self._notebooks.get(agent)
         past = [fact for period in self._history for fact in period.facts(agent, public)]
         noted = [page.fact] if page else []
@@ -229,7 +229,7 @@ class Oligopoly:
     def _take(self, action: Action, happened: Happened) -> None:
         """Keep a choice, hidden, and the new page of the notebook."""
         agent, given = action.agent, action.answer
-        self._unread[agent] = [item for item in self._unread[agent] if item[0] not in action.shows]
+        self._notices.read(agent, action.shows)
         chosen = given[self._params.chooses] if isinstance(given, dict) else given
         own = action.how in ("chosen", "retried")
         if not own:
@@ -326,19 +326,12 @@ class Oligopoly:
         return happened.outcome()
 
     def _say(self, say: Say, happened: Happened) -> None:
-        if isinstance(say.to, str) and say.to != ALL:
-            raise ValueError(f"an oligopoly has no channel {say.to!r}: say it to all or to a list of agents")
-        to = tuple(self._unread) if say.to == ALL else say.to
-        if unknown := [agent for agent in to if agent not in self._unread]:
-            raise ValueError(f"nobody here is called {', '.join(unknown)}")
+        readers = self._notices.readers(say)
         fact = self._fact(happened, "message", say.to, {"text": say.text})
-        for agent in to:
-            self._unread[agent].append((fact, say.text))
+        self._notices.post(readers, fact, say.text)
 
     def _set(self, change: Set, happened: Happened) -> None:
-        if change.key not in self.changeable:
-            raise ValueError(f"an oligopoly can change {sorted(self.changeable)} while running, not {change.key!r}")
-        params = OligopolyParams.model_validate(self._params.model_dump() | {change.key: change.value})
+        params = changed(self._params, change, self.changeable, "an oligopoly")
         if change.key == "forced":
             self._forced = self._checked(params.forced)
             return
@@ -347,8 +340,7 @@ class Oligopoly:
             self._open_market(happened)
 
     def _leave(self, now: int, agent: AgentId, happened: Happened) -> None:
-        if agent not in self._unread:
-            raise ValueError(f"nobody here is called {agent}")
+        self._notices.known([agent])
         if agent not in self._firms:
             return
         self._firms = [other for other in self._firms if other != agent]
@@ -377,6 +369,6 @@ class Oligopoly:
             "forced": dict(self._forced),
             "history": [period.json() for period in self._history],
             "notebooks": {agent: [dict(page.notes), page.fact] for agent, page in self._notebooks.items()},
-            "unread": {agent: [list(item) for item in items] for agent, items in self._unread.items()},
+            "unread": self._notices.state(),
             "facts": self._facts,
         }

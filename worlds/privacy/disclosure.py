@@ -16,7 +16,6 @@ from pydantic import BaseModel
 from sim.answers import illegal
 from sim.streams import Streams
 from sim.types import (
-    ALL,
     APPLIED,
     JSON,
     Action,
@@ -38,13 +37,11 @@ from sim.types import (
     Turn,
     Wake,
 )
+from worlds.notices import Notices
 from worlds.privacy.conversation import Conversation, Exchange, Recipient, SpokenAct, deal
 from worlds.privacy.outcomes import METRICS
 from worlds.privacy.settings import DisclosureParams
 from worlds.privacy.words import news, rules, words
-
-NOTICES = 5
-"""Messages from outside that one view shows at most; the others wait for the next."""
 
 
 def _values(seat: Seat, items: Mapping[str, str]) -> dict[str, str]:
@@ -81,7 +78,7 @@ class Disclosure:
         self._holders: list[tuple[AgentId, dict[str, str]]] = []
         self._recipients: list[tuple[AgentId, Recipient]] = []
         self._arrived = 0
-        self._unread: dict[AgentId, list[tuple[FactId, str]]] = {}
+        self._notices = Notices("disclosure")
         self._facts = 0
         facts = [fact for seat in seats for fact in self._enter(seat)]
         if self._holders or self._recipients or not facts:
@@ -91,13 +88,16 @@ class Disclosure:
     def _enter(self, seat: Seat) -> list[Fact]:
         """Let an agent wait for one of the other role, or open a pair with the first who waits."""
         if seat.role == "holder":
-            self._holders.append((seat.agent, _values(seat, self._params.items)))
+            values = _values(seat, self._params.items)
+            self._notices.admit(seat.agent)
+            self._holders.append((seat.agent, values))
         elif seat.role == "recipient":
-            self._recipients.append((seat.agent, deal(self._arrived, seat, self._params, self._streams)))
+            who = deal(self._arrived, seat, self._params, self._streams)
+            self._notices.admit(seat.agent)
+            self._recipients.append((seat.agent, who))
             self._arrived += 1
         else:
             raise ValueError(f"{seat.agent}: the role is holder or recipient, not {seat.role!r}")
-        self._unread[seat.agent] = []
         if not self._holders or not self._recipients:
             return []
         (holder, values), (recipient, who) = self._holders.pop(0), self._recipients.pop(0)
@@ -119,7 +119,7 @@ class Disclosure:
         pair = self._moves(agent)
         if pair is None:
             return None
-        notices = self._unread[agent][:NOTICES]
+        notices = self._notices.next(agent)
         view = self._view(pair, [text for _, text in notices])
         return Turn(
             agent=agent,
@@ -189,7 +189,7 @@ class Disclosure:
             results.append(Result(status="stale", reason=refusal) if refusal else APPLIED)
             if pair is None or refusal:
                 continue
-            self._unread[action.agent] = [item for item in self._unread[action.agent] if item[0] not in action.shows]
+            self._notices.read(action.agent, action.shows)
             happened = self._reply(pair, action) if pair.asked else self._act(pair, action)
             pair.facts += [fact.id for fact in happened]
             facts += happened
@@ -270,26 +270,18 @@ class Disclosure:
                 return self._leave(change.agent)
 
     def _say(self, say: Say) -> Outcome:
-        if isinstance(say.to, str) and say.to != ALL:
-            raise ValueError(f"disclosure has no channel {say.to!r}: say it to all or to a list of agents")
-        to = tuple(self._unread) if say.to == ALL else say.to
-        if unknown := [agent for agent in to if agent not in self._unread]:
-            raise ValueError(f"nobody here is called {', '.join(unknown)}")
+        readers = self._notices.readers(say)
         fact = self._fact("message", say.to, {"text": say.text})
-        for agent in to:
-            self._unread[agent].append((fact.id, say.text))
+        self._notices.post(readers, fact.id, say.text)
         return Outcome(facts=[fact])
 
     def _join(self, now: int, seat: Seat) -> Outcome:
-        if seat.agent in self._unread:
-            raise ValueError(f"{seat.agent} has been here before")
         facts = self._enter(seat)
         wakes = [Wake(agent=fact.data["recipient"], tick=now) for fact in facts]
         return Outcome(facts=facts, wakes=wakes)
 
     def _leave(self, agent: AgentId) -> Outcome:
-        if agent not in self._unread:
-            raise ValueError(f"nobody here is called {agent}")
+        self._notices.known([agent])
         self._holders = [waiting for waiting in self._holders if waiting[0] != agent]
         self._recipients = [waiting for waiting in self._recipients if waiting[0] != agent]
         if agent not in self._at or self._pairs[self._at[agent]].over:
@@ -308,6 +300,6 @@ class Disclosure:
             "holders": [[agent, dict(values)] for agent, values in self._holders],
             "recipients": [[agent, who.json()] for agent, who in self._recipients],
             "arrived": self._arrived,
-            "unread": {agent: [list(item) for item in items] for agent, items in self._unread.items()},
+            "unread": self._notices.state(),
             "facts": self._facts,
         }

@@ -15,7 +15,6 @@ from pydantic import BaseModel
 from sim.answers import illegal
 from sim.streams import Streams
 from sim.types import (
-    ALL,
     APPLIED,
     JSON,
     Action,
@@ -38,7 +37,9 @@ from sim.types import (
     Turn,
     Wake,
 )
-from worlds.games.happened import Happened
+from worlds.changes import changed
+from worlds.happened import Happened
+from worlds.notices import Notices
 from worlds.verification.episode import VERDICTS, Message, Pair, Phase, payoffs
 from worlds.verification.outcomes import METRICS
 from worlds.verification.settings import VerificationParams
@@ -49,8 +50,6 @@ SILENCE = "..."
 """The words of whoever has nothing to say or to note."""
 NOBODY: Audience = ()
 """Of facts that the record keeps and nobody sees."""
-NOTICES = 5
-"""Messages from outside that one view shows at most; the others wait for the next."""
 
 
 class Verification:
@@ -72,7 +71,7 @@ class Verification:
         self._pairs: list[Pair] = []
         self._at: dict[AgentId, int] = {}
         self._waiting: AgentId | None = None
-        self._unread: dict[AgentId, list[tuple[FactId, str]]] = {seat.agent: [] for seat in seats}
+        self._notices = Notices("verification", [seat.agent for seat in seats])
         self._facts = 0
         happened = Happened()
         for first, second in zip(seats[::2], seats[1::2], strict=True):
@@ -126,7 +125,7 @@ class Verification:
         me = pair.agents.index(agent)
         if not pair.asked(me):
             return None
-        notices = self._unread[agent][:NOTICES]
+        notices = self._notices.next(agent)
         format = self._format(pair, me)
         return Turn(
             agent=agent,
@@ -188,7 +187,7 @@ class Verification:
             if refusal:
                 continue
             agent = action.agent
-            self._unread[agent] = [item for item in self._unread[agent] if item[0] not in action.shows]
+            self._notices.read(agent, action.shows)
             pair = self._pairs[self._at[agent]]
             _PHASES[pair.phase](self, now, pair, pair.agents.index(agent), action, happened)
         return happened.outcome()
@@ -330,12 +329,7 @@ class Verification:
             case Say():
                 self._say(change, happened)
             case Set():
-                if change.key not in self.changeable:
-                    raise ValueError(
-                        f"verification can change {sorted(self.changeable)} while running, not {change.key!r}"
-                    )
-                changed = self._params.model_dump() | {change.key: change.value}
-                self._params = VerificationParams.model_validate(changed)
+                self._params = changed(self._params, change, self.changeable, "verification")
             case Join():
                 self._join(now, change.seat.agent, happened)
             case Leave():
@@ -343,19 +337,12 @@ class Verification:
         return happened.outcome()
 
     def _say(self, say: Say, happened: Happened) -> None:
-        if isinstance(say.to, str) and say.to != ALL:
-            raise ValueError(f"verification has no channel {say.to!r}: say it to all or to a list of agents")
-        to = tuple(self._unread) if say.to == ALL else say.to
-        if unknown := [agent for agent in to if agent not in self._unread]:
-            raise ValueError(f"nobody here is called {', '.join(unknown)}")
+        readers = self._notices.readers(say)
         fact = self._fact(happened, "notice", say.to, {"text": say.text})
-        for agent in to:
-            self._unread[agent].append((fact, say.text))
+        self._notices.post(readers, fact, say.text)
 
     def _join(self, now: int, agent: AgentId, happened: Happened) -> None:
-        if agent in self._unread:
-            raise ValueError(f"{agent} has been here before")
-        self._unread[agent] = []
+        self._notices.admit(agent)
         if self._waiting is None:
             self._waiting = agent
             return
@@ -363,8 +350,7 @@ class Verification:
         self._open(now, (first, agent), happened)
 
     def _leave(self, agent: AgentId, happened: Happened) -> None:
-        if agent not in self._unread:
-            raise ValueError(f"nobody here is called {agent}")
+        self._notices.known([agent])
         if agent == self._waiting:
             self._waiting = None
         if agent in self._at and self._pairs[self._at[agent]].phase != "over":
@@ -377,7 +363,7 @@ class Verification:
             "pairs": [pair.json() for pair in self._pairs],
             "at": dict(self._at),
             "waiting": self._waiting,
-            "unread": {agent: [list(item) for item in items] for agent, items in self._unread.items()},
+            "unread": self._notices.state(),
             "facts": self._facts,
         }
 
