@@ -7,6 +7,8 @@ import multiprocessing
 import os
 import signal
 import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -78,33 +80,41 @@ def processes() -> Any:
 _WORLD_MODULES = [str(spec["world"]["use"]).split(":")[0] for spec in WORLDS.values()]
 
 
+def side_by_side(processes: Any, target: Any, arguments: Iterable[tuple[Any, ...]]) -> list[int | None]:
+    """A process for each set of arguments, all at once: they wait for their models most of the time. Exit codes."""
+    started = [processes.Process(target=target, args=each) for each in arguments]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join(120)
+    return [process.exitcode for process in started]
+
+
 @pytest.mark.parametrize("world", WORLDS)
 def test_killed_at_any_moment_and_resumed_to_the_same_log(world: str, tmp_path: Path, processes: Any) -> None:
     whole = create(society(world, **SLOW), tmp_path, "whole")
     assert go(whole).status == "finished"
     expected = log_of(whole)
     streams = Streams(4).sub(world)
-    deaths = []
-    for kill in range(KILLS[world]):
-        path = create(society(world, **SLOW), tmp_path, f"kill-{kill}")
-        rows = streams.integer(1, len(expected), "rows", kill)
-        process = processes.Process(target=doomed, args=(path, rows, kill % 3 == 0))
-        process.start()
-        process.join(60)
-        if process.exitcode == 0:
-            continue  # it was done before so many rows; the totals below say that this is rare
-        assert process.exitcode == -signal.SIGKILL
-        deaths.append(json.loads(path.with_suffix(".killed").read_text()))
-        with sqlite3.connect(path) as connection:
+    paths = [create(society(world, **SLOW), tmp_path, f"kill-{kill}") for kill in range(KILLS[world])]
+    rows = [streams.integer(1, len(expected), "rows", kill) for kill in range(KILLS[world])]
+    codes = side_by_side(
+        processes, doomed, [(*each, kill % 3 == 0) for kill, each in enumerate(zip(paths, rows, strict=True))]
+    )
+    assert set(codes) <= {0, -signal.SIGKILL}
+    killed = [path for path, code in zip(paths, codes, strict=True) if code]  # the others were done before so many rows
+    for path in killed:
+        with closing(sqlite3.connect(path)) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        connection.close()
         before = log_of(path)
         assert before == expected[: len(before)]
-        resumed = go(path)
-        assert resumed.status == "finished"
+    assert set(side_by_side(processes, go, [(path,) for path in killed])) == {0}
+    for path in killed:
         assert log_of(path) == expected
         with Run(path) as run:
+            assert run.status == "finished"
             assert sum(run.counts().sources.values()) >= sum(row[16] for kind, row in expected if kind == "decisions")
+    deaths = [json.loads(path.with_suffix(".killed").read_text()) for path in killed]
     assert len(deaths) >= KILLS[world] - 1
     assert sum(death["in_flight"] > 0 for death in deaths) >= 10
     assert any(death["inside"] for death in deaths)
