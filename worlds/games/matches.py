@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import to_builtins
 
 from sim.types import JSON, AgentId, FactId
 from worlds.games.payoffs import Joint, text
@@ -87,7 +89,7 @@ class Match:
 
     def json(self) -> JSON:
         """All of it as JSON."""
-        fields = asdict(self)
+        fields = to_builtins(self)
         lists = {key: [list(item) for item in fields[key]] for key in ("heard", "recent")}
         return fields | lists | {"players": list(self.players)}
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import to_builtins
 from pydantic import BaseModel, ConfigDict, Field
 
 from sim.types import JSON, AgentId, FactId
@@ -80,5 +81,5 @@ class Negotiation:
 
     def json(self) -> JSON:
         """All of it as JSON."""
-        fields = asdict(self)
+        fields = to_builtins(self)
         return fields | {key: list(fields[key]) for key in ("agents", "discounts", "before")}

@@ -6,9 +6,11 @@ What a firm chooses is a price (logit, homogeneous goods) or a quantity (Cournot
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import exp, inf, log
 from typing import Protocol, TypeAlias
+
+from msgspec import to_builtins
 
 from sim.types import JSON
 
@@ -227,7 +229,7 @@ KINDS: Mapping[str, Callable[..., Demand]] = {"logit": Logit, "cournot": Cournot
 def written(demand: Logit | Cournot | Homogeneous) -> dict[str, JSON]:
     """A market as JSON."""
     (kind,) = [name for name, each in KINDS.items() if type(demand) is each]
-    fields = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(demand).items()}
+    fields = {name: list(value) if isinstance(value, tuple) else value for name, value in to_builtins(demand).items()}
     return {"demand": kind, **fields}
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from msgspec import to_builtins
 from pydantic import BaseModel, ConfigDict, Field
 
 from sim.streams import Streams
@@ -44,7 +45,7 @@ class Recipient:
 
     def json(self) -> JSON:
         """All of it as JSON."""
-        return asdict(self) | {"wants": list(self.wants)}
+        return to_builtins(self) | {"wants": list(self.wants)}
 
 
 def deal(number: int, seat: Seat, params: DisclosureParams, streams: Streams) -> Recipient:
@@ -144,4 +145,4 @@ class Conversation:
 
     def json(self) -> JSON:
         """All of it as JSON."""
-        return asdict(self) | {"who": self.who.json()}
+        return to_builtins(self) | {"who": self.who.json()}

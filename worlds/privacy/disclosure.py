@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import ClassVar, Literal
 
+from msgspec import to_builtins
 from pydantic import BaseModel
 
 from sim.answers import illegal
@@ -157,7 +158,7 @@ class Disclosure:
             "asked": pair.asked.item if pair.asked else None,
             "found": pair.found,
             "told": list(told),
-            "history": [asdict(one) for one in pair.exchanges],
+            "history": [to_builtins(one) for one in pair.exchanges],
             "news": notices,
         }
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from msgspec import to_builtins
 
 from sim.types import JSON, AgentId, FactId
 from worlds.verification.settings import Rewarded, Rule
@@ -94,7 +96,7 @@ class Memory:
 
     def json(self) -> JSON:
         """All of it as JSON."""
-        fields = asdict(self)
+        fields = to_builtins(self)
         facts = {part: list(ids) for part, ids in self.facts.items()}
         return fields | {"messages": [list(each) for each in self.messages], "facts": facts}
 
@@ -193,9 +195,9 @@ class Pair:
             "episode": self.episode,
             "phase": self.phase,
             "opens": self.opens,
-            "sides": [asdict(side) | {"calls": [list(call) for call in side.calls]} for side in self.sides],
+            "sides": [to_builtins(side) | {"calls": [list(call) for call in side.calls]} for side in self.sides],
             "submitted": list(self.submitted),
-            "said": [asdict(message) for message in self.said],
+            "said": [to_builtins(message) for message in self.said],
             "feedback": [dict(each) for each in self.feedback],
             "notes": list(self.notes),
             "memories": [[memory.json() for memory in each] for each in self.memories],
