@@ -29,6 +29,17 @@ def chosen_only(metric: Metric) -> Metric:
     return measured
 
 
+def both(metric: Metric) -> Metric:
+    """The metric, and again of what was chosen where there are decisions that were not."""
+
+    def measured(record: Record) -> Iterator[Measurement]:
+        yield from metric(record)
+        if any(not how for how in frames(record).decisions["how"].is_in(CHOSEN)):
+            yield from chosen_only(metric)(record)
+
+    return measured
+
+
 class _Chosen:
     """The record, but for such decisions and facts."""
 

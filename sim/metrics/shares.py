@@ -75,10 +75,10 @@ def share_by(
 
 
 def evidence(rows: pl.DataFrame, column: str, tables: int) -> tuple[Event, ...]:
-    """The first ids of a column, with their tables where there are several; none for no column."""
+    """The first ids of a column that are there, with their tables where there are several; none for no column."""
     if not column:
         return ()
-    found = rows.select("tbl", column).unique().sort("tbl", column).head(EVIDENCE)
+    found = rows.select("tbl", column).drop_nulls().unique().sort("tbl", column).head(EVIDENCE)
     return tuple(found[column].to_list()) if tables == 1 else tuple(found.rows())
 
 

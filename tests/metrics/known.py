@@ -9,6 +9,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
 
+from sim.metrics.attacked import Attempt, exposure, utilities
+from sim.metrics.attacks import Case as Attacked
 from sim.metrics.attacks import amplification
 from sim.metrics.attribution import blame
 from sim.metrics.clusters import rate
@@ -19,11 +21,13 @@ from sim.metrics.market import variance_screen
 from sim.metrics.paired import effect
 from sim.metrics.permutation import exact_exposure
 from sim.metrics.persuasion import swapped_order
+from sim.metrics.policies import measured
 from sim.metrics.punishment import impulse_response
 from sim.metrics.ratios import Counts
 from sim.metrics.screens import alternation_p, bid_cv, screen_p
 from sim.metrics.steganography import paraphrase_p
 from sim.metrics.survival import log_rank
+from sim.metrics.violations import Accusation
 
 PERMUTATIONS = 99
 
@@ -136,6 +140,33 @@ def costs(luck: Random, size: float) -> float:
     return outside(found.ci, 1.0)
 
 
+def harm(luck: Random, size: float) -> float:
+    """Ten tables of twelve members, half of whom saw a payload; some do the harmful thing anyway, the others for it."""
+
+    def member(table: int, exposed: bool) -> Attempt:
+        did = luck.random() < 0.15 + size * exposed
+        return Attempt(table, Attacked(exposed, did, False, False, False))
+
+    return float(exposure([member(table, place < 6) for table in range(10) for place in range(12)], 10).null["p"])
+
+
+def offences(luck: Random, size: float) -> float:
+    """Thirty tables of ten cases, half of them accused; an accusation has evidence only where a rule was broken."""
+    cases: dict[tuple[Any, ...], float] = {(table, case): 1.0 for table in range(30) for case in range(10)}
+    broken = {case for case in cases if luck.random() < size}
+    accused = [Accusation(case, (case,)) for case in cases if luck.random() < 0.5]
+    found = next(iter(measured(accused, broken.__contains__, cases, dict.fromkeys(range(30), 10), 30)))
+    return float(found.ci is None or found.ci[0] <= 0)
+
+
+def usefulness(luck: Random, size: float) -> float:
+    """Twenty tables with and without an attack, which share their luck."""
+    calm = [luck.betavariate(14, 6) for _ in range(20)]
+    hit = [max(0.0, min(1.0, each - size + luck.gauss(0, 0.1))) for each in calm]
+    found = {one.metric: one for one in utilities(calm, hit, {})}
+    return float(found["attack.utility_lost"].null["p"])
+
+
 def rates(luck: Random, size: float) -> float:
     """Twenty runs of fifty calls, each with a rate of its own, 20% in the mean."""
     runs = [sum(luck.random() < p for _ in range(50)) for p in (luck.betavariate(2, 8) for _ in range(20))]
@@ -167,6 +198,9 @@ CASES: dict[str, Case] = {
     "paraphrase": Case(paraphrase, 0.4),
     "first proposal": Case(first, 0.3),
     "cost amplification": Case(costs, 1.0),
+    "harm after exposure": Case(harm, 0.3),
+    "violations with evidence": Case(offences, 0.1),
+    "utility under attack": Case(usefulness, 0.12),
     "rate over runs": Case(rates, 0.15),
     "blame": Case(fault, 0.5),
     "punishment": Case(punishment, 0.1),

@@ -32,12 +32,20 @@ class Society:
             log.event(0, 0, "start", "", [])
 
     def member(
-        self, agent: str, *, role: str = "", model: str = "", secrets: Sequence[Secret] = (), table: int | None = None
+        self,
+        agent: str,
+        *,
+        role: str = "",
+        model: str = "",
+        private: Mapping[str, Any] | None = None,
+        secrets: Sequence[Secret] = (),
+        table: int | None = None,
     ) -> None:
         """A member of one table or of all."""
+        own = orjson.dumps(private or {}).decode()
         known = orjson.dumps(msgspec.to_builtins(list(secrets))).decode()
         for each in range(len(self.logs)) if table is None else (table,):
-            row = (each, self.places[each], agent, role, "{}", "{}", "{}", known, model, "1s", 0, "")
+            row = (each, self.places[each], agent, role, own, "{}", "{}", known, model, "1s", 0, "")
             self.places[each] += 1
             self.store.put("cast", row)
 

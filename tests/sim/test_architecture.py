@@ -24,6 +24,8 @@ MAY: dict[str, set[str]] = {
     "training": {"training", "sim", "agents"},
     "ui": {"ui", "sim"},
 }
+BOUND = "sim.metrics"
+"""What metrics bound to the facts of a world may import besides: modules of `worlds` that no run needs."""
 COMPOSES = {"sim/commands/cli.py", "sim/commands/trained.py"}
 """The composition root, in two files, which may import all others inside its commands."""
 HEAVY: dict[str, set[str]] = {
@@ -113,7 +115,19 @@ def allowed(module: str, folder: str) -> bool:
     """Whether an import of ours is in the table; others are not its business."""
     if module.split(".")[0] not in OURS:
         return True
-    return any(module == one or module.startswith(one + ".") for one in MAY[folder]) or module == "sim"
+    may = MAY[folder] | ({BOUND} if folder == "worlds" else set())
+    return any(module == one or module.startswith(one + ".") for one in may) or module == "sim"
+
+
+def dotted(path: Path) -> str:
+    return name(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def bound() -> set[str]:
+    """Modules of worlds that read records with `sim.metrics`."""
+    found = {dotted(path) for path in modules("worlds") if any(one.startswith(BOUND) for one in imported(path))}
+    assert found
+    return found
 
 
 @pytest.mark.parametrize("folder", MAY)
@@ -124,6 +138,19 @@ def test_imports_follow_the_table(folder: str) -> None:
         if name(path) not in COMPOSES
         for module in imported(path)
         if not allowed(module, folder)
+    ]
+    assert not wrong
+
+
+def test_no_world_needs_the_metrics_that_are_bound_to_it() -> None:
+    """So that a run which is not measured loads none of their libraries."""
+    metrics = bound()
+    wrong = [
+        f"{dotted(path)} imports {module}"
+        for path in modules("worlds")
+        if dotted(path) not in metrics
+        for module in imported(path)
+        if module in metrics
     ]
     assert not wrong
 
@@ -226,7 +253,7 @@ def test_agents_are_ours() -> None:
 
 
 def test_the_core_imports_nothing_heavy() -> None:
-    worlds = [name(path).removesuffix(".py").replace("/", ".") for path in modules("worlds") if path.stem != "__init__"]
+    worlds = [dotted(path) for path in modules("worlds") if path.stem != "__init__" and dotted(path) not in bound()]
     ours = [
         "sim.commands.cli",
         "sim.runs",
