@@ -21,6 +21,7 @@ from operator import attrgetter
 from typing import Any
 
 import simpy
+from msgspec.structs import replace
 
 from sim.answers import illegal
 from sim.blobs import encode_ids
@@ -28,6 +29,7 @@ from sim.log import Log, change_json, dumps, seat_json
 from sim.quantities import Distribution
 from sim.streams import Key, Streams
 from sim.types import (
+    Act,
     Action,
     Agent,
     AgentId,
@@ -136,7 +138,7 @@ class Slot:
     __slots__ = ("changes", "due", "missing", "timer", "wakes")
 
     def __init__(self) -> None:
-        self.changes: list[tuple[Change, Player | None]] = []
+        self.changes: list[tuple[Change | Act, Player | None]] = []
         self.due: list[Decision] = []
         self.wakes: dict[AgentId, bool] = {}
         """Whom to ask, and whether that interrupts."""
@@ -168,7 +170,7 @@ class Table:
         pump: Callable[[], None] = lambda: None,
         until: int | None = None,
         stops: Sequence[tuple[str, int]] = (),
-        interventions: Sequence[tuple[int, Change, Player | None]] = (),
+        interventions: Sequence[tuple[int, Change | Act, Player | None]] = (),
         branches: Sequence[tuple[int, int]] = (),
         mind_path: tuple[Key, ...] = (),
         branch: tuple[int, int] | None = None,
@@ -205,6 +207,8 @@ class Table:
         self._stopped = False
         """Whether a stop rule is met."""
         self._branches = list(branches)
+        self._acts: dict[AgentId, Act] = {}
+        """What agents are to do next, whatever they decide."""
         for player in players:
             self._seat(player)
         for intervention in interventions:
@@ -242,7 +246,7 @@ class Table:
         """Whether the next event can happen: all minds due in it have finished."""
         return not self._slots[self.next].missing
 
-    def intend(self, tick: int, change: Change, joiner: Player | None = None) -> None:
+    def intend(self, tick: int, change: Change | Act, joiner: Player | None = None) -> None:
         """Let a change, and whoever joins by it, come at a tick that has not begun, after those intended before."""
         if slot := self._slot(tick):
             slot.changes.append((change, joiner))
@@ -330,16 +334,20 @@ class Table:
                 f"agents that think for 0 ticks keep waking each other: {', '.join(agents[:10])}"
             )
 
-    def _change(self, now: int, slot: Slot, change: Change, player: Player | None) -> None:
+    def _change(self, now: int, slot: Slot, change: Change | Act, player: Player | None) -> None:
         """Apply an intervention; one on an agent that is gone is recorded and does nothing."""
         data = change_json(change)
-        if isinstance(change, Leave):
-            leaver = self._players.get(change.agent)
-            if leaver is None or not leaver.live:
+        if isinstance(change, Leave | Act):
+            meant = self._players.get(change.agent)
+            if meant is None or not meant.live:
                 self.log.event(now, self.round, "change", "", {**data, "skipped": "not in play"})
                 return
-            self._retire(leaver)
+            if isinstance(change, Leave):
+                self._retire(meant)
         self.log.event(now, self.round, "change", "", data)
+        if isinstance(change, Act):
+            self._acts[change.agent] = change
+            return
         if isinstance(change, Join) and player is not None:
             self._expected -= 1
             self._seat(player)
@@ -353,6 +361,8 @@ class Table:
         """One step of the world with all due actions."""
         actions = []
         for decision in due:
+            if self._acts and (act := self._acts.pop(decision.player.id, None)):
+                self._force(now, decision, act)
             action = decision.action
             assert action is not None
             actions.append(action)
@@ -517,6 +527,13 @@ class Table:
         except Exception as error:
             raise self._raised("observe", error) from error
         return f"illegal answer: {reason}" if reason else ""
+
+    def _force(self, now: int, decision: Decision, act: Act) -> None:
+        """Put another answer in place of what was decided, if it is legal."""
+        if reason := self._unfit(decision.turn, Action(answer=act.answer)):
+            self.log.event(now, self.round, "change", "", {**change_json(act), "skipped": reason})
+        elif decision.action is not None:
+            decision.action = replace(decision.action, answer=act.answer, how="forced", reason="")
 
     def _drop(self, player: Player) -> None:
         """Forget a pending decision; the agent is as it was before."""

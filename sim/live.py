@@ -19,7 +19,7 @@ from sim.scenarios.timeline import move_of
 from sim.types import JSON
 
 KINDS = ("say", "set", "leave")
-"""What can be done to a run that is going on; a join needs a fork."""
+"""What can be done to a run that is going on; other interventions need a fork."""
 
 
 class Refused(ValueError):
@@ -62,10 +62,9 @@ def intervene(session: Session, spec: Mapping[str, JSON], table: int | None = No
 
 def _check(spec: Mapping[str, JSON]) -> None:
     kind = spec.get("do")
-    if kind == "join":
-        raise Refused(
-            "nobody can join a run that is going on; fork it: agora fork RUN --at TIME --edit '{do: join, …}'"
-        )
+    if kind in ("join", "act"):
+        who = "nobody can join" if kind == "join" else "nobody can be made to act in"
+        raise Refused(f"{who} a run that is going on; fork it: agora fork RUN --at TIME --edit '{{do: {kind}, …}}'")
     if kind not in KINDS:
         raise Refused(f"do: {shown(kind)} is no intervention; {nearest(str(kind), KINDS)}")
     if given := {"at", "table"} & spec.keys():

@@ -138,7 +138,8 @@ class Turn(Struct, frozen=True, kw_only=True):
         return self.render(self.view)
 
 
-How: TypeAlias = Literal["chosen", "retried", "defaulted", "faulted"]
+How: TypeAlias = Literal["chosen", "retried", "defaulted", "faulted", "forced"]
+"""How an answer came about; forced: an intervention put it in place of what was decided."""
 
 
 class Action(Struct, frozen=True, kw_only=True):
@@ -337,6 +338,16 @@ class Leave(Struct, frozen=True, kw_only=True):
 
 
 Change: TypeAlias = Say | Set | Join | Leave
+
+
+class Act(Struct, frozen=True, kw_only=True):
+    """Intervention: the agent's next decision to be performed has another answer than it chose. No world hears of it.
+
+    What the mind remembers stays as it decided; an answer that its turn does not allow is recorded and does nothing.
+    """
+
+    agent: AgentId
+    answer: JSON
 
 
 # --- the protocols --------------------------------------------------------------------------------

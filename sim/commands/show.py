@@ -132,11 +132,13 @@ def outcome(path: Path, table: int = 0, everything: bool = False) -> list[Any]:
 
 def decision_table(counts: Counts) -> Table:
     """Decisions by answer format and by how they came about, with rates."""
-    table = Table("decisions", "all", *HOWS, box=None)
+    forced = any("forced" in by_how for by_how in counts.decisions.values())
+    hows = (*HOWS, "forced") if forced else HOWS
+    table = Table("decisions", "all", *hows, box=None)
     for form, name in FORMS.items():
         if by_how := counts.decisions.get(form):
             total = sum(by_how.values())
-            table.add_row(name, f"{total:,}", *(_share(by_how.get(how, 0), total) for how in HOWS))
+            table.add_row(name, f"{total:,}", *(_share(by_how.get(how, 0), total) for how in hows))
     total = sum(sum(by_how.values()) for by_how in counts.decisions.values())
     table.add_row("of these stale", _share(counts.stale, total))
     return table

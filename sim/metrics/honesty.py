@@ -96,8 +96,9 @@ def default_rate(record: Record) -> Iterator[Measurement]:
     read = frames(record)
     asked, hit = _asked(read), ~pl.col("how").is_in(["chosen", "retried"])
     told = _of_decisions(record)
-    scripted = {"scripted": len(read.decisions) - len(asked)}
-    yield share("honesty.default_rate", asked, hit, excluded=scripted, **told)
+    forced = len(read.decisions.filter(pl.col("how") == "forced"))
+    left_out = {"scripted": len(read.decisions) - forced - len(asked), "forced": forced}
+    yield share("honesty.default_rate", asked, hit, excluded=left_out, **told)
     yield from share_by("honesty.default_rate", asked, hit, "agent", **told)
 
 
@@ -218,9 +219,9 @@ def _of_decisions(record: Record) -> dict[str, Any]:
 
 
 def _asked(read: Frames) -> pl.DataFrame:
-    """Decisions of agents that a model speaks for."""
+    """Decisions of agents that a model speaks for, but those that an intervention forced."""
     spoken = read.cast.filter(pl.col("model") != "").select("tbl", "agent")
-    return read.decisions.join(spoken, on=["tbl", "agent"])
+    return read.decisions.filter(pl.col("how") != "forced").join(spoken, on=["tbl", "agent"])
 
 
 def _outcomes(read: Frames) -> pl.DataFrame:

@@ -72,7 +72,7 @@ class DecisionRow(_Logged, table=True):
     answer: str
     """JSON."""
     how: str
-    """chosen, retried, defaulted or faulted."""
+    """chosen, retried, defaulted, faulted or forced."""
     reason: str
     status: str
     """applied or stale."""

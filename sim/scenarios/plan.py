@@ -19,7 +19,7 @@ from sim.scenarios.resolve import source_hash
 from sim.scenarios.scenario_schema import CastEntry, ModelSettings, Scenario, Taken
 from sim.scenarios.timeline import Move, timeline
 from sim.streams import Key, Root, Streams
-from sim.types import JSON, Agent, AgentId, Change, Join, Metric, World
+from sim.types import JSON, Act, Agent, AgentId, Change, Join, Metric, World
 
 
 class Branch(NamedTuple):
@@ -40,7 +40,7 @@ class TablePlan:
     world: World
     players: tuple[Player, ...]
     """Those seated from the start, in cast order."""
-    interventions: tuple[tuple[int, Change, Player | None], ...]
+    interventions: tuple[tuple[int, Change | Act, Player | None], ...]
     """Tick, change and who joins by it; by tick, then in file order."""
     streams: Streams
     """All luck of this table; its root is shared with no other."""
@@ -160,7 +160,7 @@ def _words(error: Exception) -> str:
     return str(error) if isinstance(error, ValueError) and str(error) else f"{type(error).__name__}: {error}"
 
 
-def _intervention(move: Move, joiners: Mapping[AgentId, Player]) -> tuple[int, Change, Player | None]:
+def _intervention(move: Move, joiners: Mapping[AgentId, Player]) -> tuple[int, Change | Act, Player | None]:
     if move.change is not None:
         return move.tick, move.change, None
     player = joiners[move.joins]

@@ -313,7 +313,22 @@ class LeaveAt(Strict):
     """The only table that it reaches; all of them where not given."""
 
 
-Intervention: TypeAlias = Annotated[SayAt | SetAt | JoinAt | LeaveAt, Field(discriminator="do")]
+class ActAt(Strict):
+    """An agent does something else than it decides."""
+
+    do: Literal["act"]
+    """Always act."""
+    at: Duration
+    """From when: its first decision that is performed at that time or later."""
+    agent: str
+    """Its id."""
+    answer: JsonValue
+    """What it does instead, in the form that its turn asks for."""
+    table: int | None = Field(default=None, ge=0)
+    """The only table that it reaches; all of them where not given."""
+
+
+Intervention: TypeAlias = Annotated[SayAt | SetAt | JoinAt | LeaveAt | ActAt, Field(discriminator="do")]
 
 
 class Stop(Strict):

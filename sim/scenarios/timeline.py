@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from sim.scenarios.binding import Bound, agents_named, nobody, world_params
 from sim.scenarios.located import Keys, ScenarioError, nearest, shown
-from sim.scenarios.scenario_schema import JoinAt, LeaveAt, SayAt, Scenario, SetAt
-from sim.types import ALL, AgentId, Audience, Leave, Say, Set
+from sim.scenarios.scenario_schema import ActAt, JoinAt, LeaveAt, SayAt, Scenario, SetAt
+from sim.types import ALL, Act, AgentId, Audience, Leave, Say, Set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +15,7 @@ class Move:
     """One intervention at its tick."""
 
     tick: int
-    change: Say | Set | Leave | None
+    change: Say | Set | Leave | Act | None
     """None: somebody joins."""
     joins: AgentId = ""
     """Who."""
@@ -44,13 +44,17 @@ def move_of(scenario: Scenario, bound: Bound, index: int) -> Move:
     return Move(tick=tick, change=_change(scenario, bound, keys, spec), table=spec.table)
 
 
-def _change(scenario: Scenario, bound: Bound, keys: Keys, spec: SayAt | SetAt | LeaveAt) -> Say | Set | Leave:
+def _change(
+    scenario: Scenario, bound: Bound, keys: Keys, spec: SayAt | SetAt | LeaveAt | ActAt
+) -> Say | Set | Leave | Act:
     if isinstance(spec, SayAt):
         return Say(text=spec.text, to=_audience(scenario, keys, spec.to))
     if isinstance(spec, SetAt):
         return _setting(scenario, bound, keys, spec)
     if agents_named(scenario, spec.agent) != [spec.agent]:
         raise nobody(scenario, (*keys, "agent"), spec.agent)
+    if isinstance(spec, ActAt):
+        return Act(agent=spec.agent, answer=spec.answer)
     return Leave(agent=spec.agent)
 
 
@@ -81,15 +85,16 @@ def _setting(scenario: Scenario, bound: Bound, keys: Keys, spec: SetAt) -> Set:
 
 
 def _check_presence(scenario: Scenario, moves: list[tuple[Keys, Move]]) -> None:
-    """Nobody leaves before joining, or twice."""
+    """Nobody leaves or acts before joining, or after leaving."""
     absent = {move.joins for _, move in moves if move.joins}
     gone: set[tuple[AgentId, int | None]] = set()
     for keys, move in moves:
         absent.discard(move.joins)
-        if not isinstance(move.change, Leave):
+        if not isinstance(move.change, Leave | Act):
             continue
         agent = move.change.agent
         if agent in absent or gone & {(agent, None), (agent, move.table)}:
             when = "has not joined yet" if agent in absent else "has left before"
             raise scenario.error((*keys, "agent"), f"{agent!r} {when} at that time; change the times or drop one")
-        gone.add((agent, move.table))
+        if isinstance(move.change, Leave):
+            gone.add((agent, move.table))

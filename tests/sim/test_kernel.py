@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
 from agents.engines.synthetic import SyntheticEngine
 from sim.kernel import MAX_INTERRUPTS, WorldError
 from sim.simulate import player, simulate
-from sim.types import APPLIED, Action, Fact, Join, Leave, Outcome, Result, Say, Seat, Set, Wake
+from sim.types import APPLIED, Act, Action, Fact, Join, Leave, Outcome, Result, Say, Seat, Set, Wake
 from tests.stage import Asker, Raises, Stage, Yes, again, results
 
 
@@ -215,6 +216,31 @@ def test_a_leaver_s_pending_decision_is_dropped() -> None:
             Stage(), [player(Yes(), "a", 4), player(Yes(), "b", 3)], until=9,
             interventions=[(2, Leave(agent="a"), None), (5, Join(seat=Seat(agent="a")), player(Yes(), "a"))],
         )  # fmt: skip
+
+
+def test_an_agent_does_once_what_an_intervention_says() -> None:
+    """Whatever it decided; the world hears of no change, and the mind remembers what it decided."""
+    stage, mind = Stage(), Yes()
+    acts = [(3, Act(agent="a", answer="no"), None), (3, Act(agent="gone", answer="no"), None)]
+    run = simulate(stage, [player(mind, "a", 2), player(Yes(), "b", 2)], until=6, interventions=acts)
+    assert stage.steps == [
+        (2, [("a", "yes"), ("b", "yes")]), (4, [("a", "no"), ("b", "yes")]), (6, [("a", "yes"), ("b", "yes")])
+    ]  # fmt: skip
+    assert [how for tick, agent, _, how in decided(run) if agent == "a"] == ["chosen", "forced", "chosen"]
+    assert (stage.changes, mind.state) == ([], 3)
+    assert run.table.counts["forced"] == 1
+    assert [orjson.loads(row[6]) for row in events(run, "change")] == [
+        {"do": "act", "agent": "a", "answer": "no"},
+        {"do": "act", "agent": "gone", "answer": "no", "skipped": "not in play"},
+    ]
+
+
+def test_an_illegal_act_is_recorded_and_does_nothing() -> None:
+    stage = Stage()
+    run = simulate(stage, [player(Yes(), "a", 2)], until=4, interventions=[(2, Act(agent="a", answer="maybe"), None)])
+    assert [acts for _, acts in stage.steps] == [[("a", "yes")], [("a", "yes")]]
+    skipped = orjson.loads(events(run, "change")[1][6])["skipped"]
+    assert skipped.startswith("illegal answer:")
 
 
 def test_the_world_ends_agents_and_the_run() -> None:

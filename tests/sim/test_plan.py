@@ -137,6 +137,8 @@ def test_a_plan_runs() -> None:
         ("interventions.1.entry.with.x.y=3", "1 has no keys below it"),
         ("interventions.5={at: 2h, do: leave, agent: buyer-2}", "'buyer-2' has left before at that time"),
         ("interventions.5={at: 1m, do: leave, agent: late}", "'late' has not joined yet at that time"),
+        ("interventions.5={at: 2h, do: act, agent: buyer-2, answer: yes}", "'buyer-2' has left before at that time"),
+        ("interventions.5={at: 1m, do: act, agent: nobody, answer: yes}", "no agent has the id 'nobody'"),
     ],
 )
 def test_what_cannot_be_planned_is_one_line(override: str, message: str) -> None:

@@ -358,7 +358,7 @@ def test_plain_words_follow_yaml_1_2() -> None:
         ("cast.0.think='exponential(1e400)'", "not finite"),
         ("cast.0.think=1ms", "shorter than half a tick"),
         ("cast.0.think=" + "9" * 400 + "w", "not finite"),
-        ("interventions.0.do=sing", "expected 'say', 'set', 'join', 'leave'"),
+        ("interventions.0.do=sing", "expected 'say', 'set', 'join', 'leave', 'act'"),
         ("interventions=[{at: 1h}]", "interventions.0.do: missing"),
         ("interventions.0.at=later", "is not a duration"),
         ("interventions.0.to=byer", "did you mean buyer?"),
