@@ -30,6 +30,8 @@ class Series:
     """Plotly's word for what is drawn."""
     faint: bool = False
     """In the background."""
+    dash: str = "solid"
+    """Plotly's word for how the line is broken."""
 
 
 def colour(place: int) -> str:
@@ -63,7 +65,7 @@ def lines(series: Iterable[Series], x: str, y: str, height: int = 340) -> go.Fig
             text=list(one.text) or None,
             hovertemplate="%{text}<extra></extra>" if one.text else None,
             opacity=0.45 if one.faint else 1,
-            line={"color": colour(place), "width": 2},
+            line={"color": colour(place), "width": 2, "dash": one.dash},
             marker={"symbol": MARKS[place % len(MARKS)], "size": 5 if one.faint else 8, "color": colour(place)},
         )
     return framed(figure, x, y, height)

@@ -33,7 +33,7 @@ STYLE = """<style>
   padding: .55rem .8rem; margin: 0 0 .5rem 0; background: color-mix(in srgb, currentColor 3%, transparent)}
 .ag .quiet {padding: .3rem .6rem; margin: 0 0 .3rem 0}
 .ag .line {border-bottom: 1px solid color-mix(in srgb, currentColor 12%, transparent); padding: .22rem .1rem}
-.ag .line .said {display: inline; margin: 0}
+.ag .line .said {display: inline; margin: 0; white-space: normal}
 .ag .chip {border-radius: 1rem; padding: .05rem .55rem; font-size: .8rem; white-space: nowrap;
   background: color-mix(in srgb, currentColor 11%, transparent)}
 .ag .live {background: #0072B2; color: #fff} .ag .good {background: #00795a; color: #fff}

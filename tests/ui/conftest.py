@@ -34,6 +34,8 @@ WORLDS = {
     "hunt": "games/stag_hunt_llm.yaml",
     "forum": "platforms/forum_llm.yaml",
     "disclosure": "privacy/disclosure_llm.yaml",
+    "prices": "pricing/oligopoly_llm.yaml",
+    "checks": "verification/verification_llm.yaml",
 }
 """A run of each, its models' places taken by the synthetic engine."""
 SCRIPTED = {"rubinstein": "negotiation/bargaining_rubinstein.yaml"}

@@ -10,7 +10,7 @@ from sim.record.browse import END, Browse
 from sim.types import Fact, RecordedFact
 from tests.ui.conftest import played
 from ui import provenance
-from ui.scenes import bargaining, cards, conversation, fitting, market, matrix, messages, platform
+from ui.scenes import bargaining, cards, checking, conversation, fitting, market, matrix, messages, platform, pricing
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,10 @@ from ui.scenes import bargaining, cards, conversation, fitting, market, matrix, 
         ({"hand", "deal"}, cards),
         ({"match", "round", "message"}, matrix),
         ({"pair", "ask", "answer"}, conversation),
+        ({"benchmark"}, pricing),
+        ({"benchmark", "period", "sale"}, pricing),
+        ({"pair", "task"}, checking),
+        ({"pair", "task", "answer", "message", "verdict", "outcome"}, checking),
         ({"rain"}, messages),
         (set(), messages),
     ],
@@ -59,6 +63,32 @@ def test_the_book_by_hand() -> None:
     assert book(7) == ([3], [2])
     assert market.standing([*facts, shout(7, "period")]) == ([], [])
     assert market.standing(facts[:6], clears=True) == ([], [])
+
+
+def test_choices_and_benchmarks_by_hand() -> None:
+    """Two firms; costs change before the third period; what was published is not taken again from sales."""
+
+    def point(nash: float, optimum: float) -> dict[str, dict[str, list[float]]]:
+        return {"nash": {"chosen": [nash, nash + 1]}, "optimum": {"chosen": [optimum, optimum]}}
+
+    told = [
+        ("benchmark", "", point(1, 2)),
+        ("period", "", {"period": 1, "chosen": {"a": 1.5, "b": 1.6}}),
+        ("sale", "a", {"period": 1, "price": 1.5, "quantity": 3}),
+        ("period", "", {"period": 2, "chosen": {"a": 1.7, "b": 1.8}}),
+        ("benchmark", "", point(3, 4)),
+        ("sale", "b", {"period": 3, "price": 3.5, "quantity": 2}),
+    ]
+    facts = [
+        RecordedFact(table=0, seq=place, tick=place, fact=Fact(id=place, kind=kind, actor=actor, data=data))
+        for place, (kind, actor, data) in enumerate(told)
+    ]
+    assert pricing.choices(facts, "price") == {"a": {1: 1.5, 2: 1.7}, "b": {1: 1.6, 2: 1.8, 3: 3.5}}
+    assert pricing.choices(facts[2:3], "quantity") == {"a": {1: 3}}
+    assert pricing.benchmarks(facts, 3) == {
+        "nash": [(1, 1.5), (3, 1.5), (3, 3.5), (3, 3.5)],
+        "optimum": [(1, 2), (3, 2), (3, 4), (3, 4)],
+    }
 
 
 def test_an_origin_goes_back_through_who_said_it(folder: Path) -> None:

@@ -84,6 +84,8 @@ def test_every_world_is_drawn_by_a_view_of_its_own_at_any_moment(
         ("hunt", ["round 5", "hunter-"]),
         ("forum", ["#street", "votes", "Latest direct messages"]),
         ("disclosure", ["s for:", "over:"]),
+        ("prices", ["Period 20", "notes of period 20"]),
+        ("checks", ["task for alice-1", "hands in:", "alice-2: ", "over: episodes"]),
     ],
 )
 def test_a_watcher_reads_what_happened(seen: Seen, run: str, words: list[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ui.data import Moment
 from ui.markup import hint
-from ui.scenes import bargaining, cards, conversation, market, matrix, messages, platform
+from ui.scenes import bargaining, cards, checking, conversation, market, matrix, messages, platform, pricing
 
 
 class Scene(Protocol):
@@ -27,7 +27,7 @@ class Scene(Protocol):
         """Put the moment on the page."""
 
 
-SCENES: tuple[Scene, ...] = (platform, conversation, market, bargaining, cards, matrix, messages)
+SCENES: tuple[Scene, ...] = (platform, conversation, pricing, market, checking, bargaining, cards, matrix, messages)
 """The last one draws any world."""
 
 

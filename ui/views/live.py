@@ -209,7 +209,7 @@ def _jump(head: Head, last: int) -> None:
 
 def _viewer(run: Browse, table: int) -> str:
     names = [member.seat.agent for member in data.members(run, table)]
-    watcher = "a watcher, who sees all"
+    watcher = "watcher: sees all"
     with st.sidebar:
         chosen = choice("Seen by", [watcher, *names], "viewer")
     return "" if chosen in (None, watcher) else str(chosen)
