@@ -163,6 +163,11 @@ class Action(Struct, frozen=True, kw_only=True):
     thread: int | None = None
     """The turn's thread."""
 
+    @property
+    def meant(self) -> bool:
+        """Whether the agent, or whoever forced it, means it: no default stands in."""
+        return self.how not in ("defaulted", "faulted")
+
 
 # --- model calls --------------------------------------------------------------------------------
 

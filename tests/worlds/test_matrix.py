@@ -21,7 +21,7 @@ from sim.runs import create, go
 from sim.scenarios.scenario import load
 from sim.simulate import player
 from sim.streams import Streams
-from sim.types import Action, Choice, Join, Leave, Member, Mind, Outcome, Say, Seat, Set, Text, Turn
+from sim.types import Act, Action, Choice, Join, Leave, Member, Mind, Outcome, Say, Seat, Set, Text, Turn
 from tests.worlds.playing import Played, play
 from worlds.games.matches import round_robin
 from worlds.games.matrix import SILENCE, Matrix
@@ -394,6 +394,12 @@ def test_an_answer_that_was_not_chosen_counts_as_missed() -> None:
     record = match(partial(Fixed, action="nonsense"), Cooperator, rounds=2)
     assert [data["missed"] for data in record.data("round")] == [["a"], ["a"]]
     assert record.won == {"a": 10, "b": 0}
+
+
+def test_an_answer_that_an_intervention_forced_is_none_that_was_missed() -> None:
+    record = match(Cooperator, Cooperator, rounds=2, interventions=[(0, Act(agent="a", answer="defect"), None)])
+    assert [data["missed"] for data in record.data("round")] == [[], []]
+    assert [data["moves"]["a"] for data in record.data("round")] == ["defect", "cooperate"]
 
 
 # --- talk ---------------------------------------------------------------------------------------------------

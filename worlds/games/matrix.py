@@ -203,9 +203,8 @@ class Matrix:
         self._notices.read(action.agent, action.shows)
         number = self._agenda[action.agent][0]
         match = self._matches[number]
-        own = action.how in ("chosen", "retried")
-        match.given[action.agent] = action.answer if own or match.phase == "move" else SILENCE
-        if match.phase == "move" and not own:
+        match.given[action.agent] = action.answer if action.meant or match.phase == "move" else SILENCE
+        if match.phase == "move" and not action.meant:
             match.missed.append(action.agent)
         return number
 

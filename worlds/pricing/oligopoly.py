@@ -231,13 +231,12 @@ class Oligopoly:
         agent, given = action.agent, action.answer
         self._notices.read(agent, action.shows)
         chosen = given[self._params.chooses] if isinstance(given, dict) else given
-        own = action.how in ("chosen", "retried")
-        if not own:
+        if not action.meant:
             self._missed.append(agent)
         if isinstance(chosen, str):
             chosen = self._levels[agent][self._labels[agent].index(chosen)]
         self._chosen[agent] = float(chosen)
-        if self._params.notebook and own:
+        if self._params.notebook and action.meant:
             written_now = {"period": self._period, **{name: given[name] for name in ("observations", *NOTES)}}
             fact = self._fact(happened, "notes", (agent,), written_now, agent)
             self._notebooks[agent] = Page({name: given[name] for name in NOTES}, fact)

@@ -212,7 +212,7 @@ class Verification:
             side.seen.append(self._fact(happened, "tool", (agent,), data, agent, (side.seen[0],)))
             happened.wakes.append(Wake(agent=agent, tick=now))
             return
-        side.answer = what if _own(action) else ""
+        side.answer = what if action.meant else ""
         side.calls.append((tool, side.answer, "saved"))
         data = self._about(pair) | {"answer": side.answer}
         side.seen.append(self._fact(happened, "answer", (agent,), data, agent, (side.seen[0],)))
@@ -227,7 +227,7 @@ class Verification:
 
     def _talk(self, now: int, pair: Pair, me: int, action: Action, happened: Happened) -> None:
         """A message; after the last one both judge."""
-        said = action.answer.strip() if _own(action) else SILENCE
+        said = action.answer.strip() if action.meant else SILENCE
         fact = None
         if said != SILENCE:
             data = self._about(pair) | {"round": len(pair.said) // 2 + 1, "text": said}
@@ -240,7 +240,7 @@ class Verification:
     def _judge(self, now: int, pair: Pair, me: int, action: Action, happened: Happened) -> None:
         """A verdict, hidden until both are there."""
         side = pair.sides[me]
-        side.verdict, side.missed = action.answer, not _own(action)
+        side.verdict, side.missed = action.answer, not action.meant
         if pair.sides[1 - me].verdict is None:
             return
         self._tell(pair, happened)
@@ -295,7 +295,7 @@ class Verification:
         """A note to oneself; after both the next episode begins."""
         side, agent = pair.sides[me], pair.agents[me]
         side.noted = True
-        note = action.answer.strip() if _own(action) else SILENCE
+        note = action.answer.strip() if action.meant else SILENCE
         if note != SILENCE:
             pair.notes[me] = note
             side.told.append(self._fact(happened, "reflection", (agent,), self._about(pair) | {"text": note}, agent))
@@ -366,11 +366,6 @@ class Verification:
             "unread": self._notices.state(),
             "facts": self._facts,
         }
-
-
-def _own(action: Action) -> bool:
-    """Whether an answer is the agent's own, not a default."""
-    return action.how in ("chosen", "retried")
 
 
 def _submission(pair: Pair, me: int) -> dict[str, JSON]:
