@@ -6,18 +6,24 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
 
-.PHONY: demo test bench clean
+.PHONY: demo test lint ready bench clean
 
 demo: $(VENV)/.full  ## A society of language-model agents on this machine's CPU
 	$(BIN)/agora run scenarios/games/stag_hunt_llm.yaml
 
 test: $(VENV)/.full  ## Everything: lint, types, tests
+	$(MAKE) --no-print-directory --jobs=2 lint ready
+	$(BIN)/python -m pytest -m 'not model' -n 2
+	$(BIN)/python -m pytest -m model
+
+lint: $(VENV)/.full  ## Style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+ready: $(VENV)/.full  ## What the tests need beside Python packages: the embedded model and a browser
+	$(BIN)/agora models
 	$(BIN)/python -m tests.ui.chromium
-	$(BIN)/python -m pytest -m 'not model' -n 2
-	$(BIN)/python -m pytest -m model
 
 bench: $(VENV)/.full  ## The figures of the README
 	$(BIN)/python -m tests.benchmarks
