@@ -7,6 +7,7 @@ module:Name --replicates 99`. Under the null the run and its twins are alike in 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from math import log
 from statistics import fmean, pstdev
 from typing import TypeAlias
 
@@ -35,8 +36,8 @@ def against(
 ) -> Iterator[Measurement]:
     """What a metric says of each run that has twins, with p from these; and all together by the largest distance.
 
-    One-sided: large is odd, small for the metrics in `low`. Numbers that the run or some twin lacks have no p and no
-    part in the combination.
+    One-sided: large is odd, small for the metrics in `low`. Ratios are compared on logarithms. Numbers that the run or
+    some twin lacks have no p and no part in what is said of all together.
     """
     several = sum(1 for _ in twins(runs)) > 1
     for run, others in twins(runs):
@@ -46,9 +47,11 @@ def against(
         tested: dict[Subject, list[float]] = {}
         for subject, one in observed.items():
             values = [found[subject].value if subject in found else None for found in (observed, *known)]
-            whole = [-value if one.metric in low else value for value in values if value is not None]
-            if len(whole) == len(values):
-                tested[subject] = whole
+            known_all = [value for value in values if value is not None]
+            if len(known_all) == len(values):
+                on_logs = one.unit == "ratio" and min(known_all) > 0
+                scaled = list(map(log, known_all)) if on_logs else known_all
+                tested[subject] = [-each for each in scaled] if one.metric in low else scaled
             yield _told(one, tested.get(subject), of, values.count(None))
         yield _together(combined, list(tested.values()), len(others), of)
 

@@ -7,7 +7,7 @@ import pytest
 from tests.metrics.known import alarms
 from tests.metrics.recorded import QUICK
 
-SEEDS = 10
+SEEDS = 8
 
 
 @pytest.mark.parametrize("name", QUICK)
