@@ -7,10 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace as change
+
 from sim.lineage import Lineage
 from sim.record.reader import Run
 from sim.runs import cast_rows, policies_of, stored
 from sim.scenarios.cast import Frozen, freeze, thaw
+from sim.scenarios.located import nearest
 from sim.scenarios.plan import Branch, plan
 from sim.scenarios.scenario import extended, loads
 from sim.scenarios.scenario_schema import Scenario
@@ -24,12 +27,14 @@ def fork(
     *,
     sets: Sequence[str] = (),
     edits: Sequence[Mapping[str, Any]] = (),
+    minds: Sequence[str] = (),
     replicate: int = 0,
 ) -> Path:
     """A new run file, not started; the old run is only read. `at`: a duration or a tick.
 
     `sets`: `key=value` for a world parameter that may change while running, or `models.NAME.key=value` for the calls
-    from then on. `edits`: interventions as in a scenario file, at or after `at`. Raises ScenarioError.
+    from then on. `edits`: interventions as in a scenario file, at or after `at`. `minds`: who decides instead from the
+    start, `module:Name` for everybody, `NAME=module:Name` for an agent or a cast entry. Raises ScenarioError.
     """
     with Run(path) as run, Lineage(run.manifest()) as lineage:
         manifest = run.manifest()
@@ -39,7 +44,10 @@ def fork(
         if before and any(each.startswith("models.") for each in sets):
             message = f"{manifest.id} was forked at tick {before[-1]}; to change models before that, fork its parent"
             raise parent.error(("models",), message)
-        scenario = _edited(parent, tick, sets, edits)
+        if minds and tick:
+            raise parent.error(("fork", "at"), "other minds decide from the start: fork at 0")
+        overrides = [each for each in sets if each.startswith("models.")] + _seated(parent, minds)
+        scenario = _edited(parent, tick, [each for each in sets if each not in overrides], edits, overrides)
         planned = plan(scenario, _kept(freeze(scenario), thaw(cast_rows(run), parent)), manifest.branches)
         policies = policies_of(run)
         if planned.until is not None and tick > planned.until:
@@ -93,22 +101,31 @@ def read_edit(text: str, at: int | str) -> dict[str, Any]:
     return {"at": at, **located.data}
 
 
-def _edited(parent: Scenario, at: int, sets: Sequence[str], edits: Sequence[Mapping[str, Any]]) -> Scenario:
-    """The parent's scenario with interventions added and models changed."""
-    models = [each for each in sets if each.startswith("models.")]
+def _seated(parent: Scenario, minds: Sequence[str]) -> list[str]:
+    """Overrides that seat other minds."""
+    entries = {entry.name: entry.agents for _, entry in parent.entries}
+    everybody = [agent for agents in entries.values() for agent in agents]
+    named = {**{agent: [agent] for agent in everybody}, **entries, "": everybody}
+    found = []
+    for each in minds:
+        name, _, mind = each.rpartition("=")
+        if name not in named:
+            raise parent.error(("cast",), f"{name!r} is no agent and no cast entry; {nearest(name, list(named))}")
+        found += [f"seats.{agent}={{agent: {mind!r}}}" for agent in named[name]]
+    return found
+
+
+def _edited(
+    parent: Scenario, at: int, sets: Sequence[str], edits: Sequence[Mapping[str, Any]], overrides: Sequence[str]
+) -> Scenario:
+    """The parent's scenario with interventions added, models changed and minds seated."""
     added = [dict(edit) for edit in edits]
     for each in sets:
-        if each not in models:
-            key, _, value = each.partition("=")
-            added.append(
-                {
-                    "at": at,
-                    "do": "set",
-                    "key": key.removeprefix("world."),
-                    "value": read_yaml(value, f"--set {key}").data,
-                }
-            )
-    scenario = extended(parent, added, "fork", models)
+        key, _, value = each.partition("=")
+        added.append(
+            {"at": at, "do": "set", "key": key.removeprefix("world."), "value": read_yaml(value, f"--set {key}").data}
+        )
+    scenario = extended(parent, added, "fork", overrides)
     for index in range(len(parent.interventions), len(scenario.interventions)):
         keys = ("interventions", index, "at")
         tick = scenario.ticks(keys, scenario.interventions[index].at)
@@ -118,9 +135,13 @@ def _edited(parent: Scenario, at: int, sets: Sequence[str], edits: Sequence[Mapp
 
 
 def _kept(fresh: list[list[Frozen]], stored_cast: list[list[Frozen]]) -> list[list[Frozen]]:
-    """The stored cast, and whoever joins anew."""
+    """The stored cast, with the models that it speaks with now, and whoever joins anew."""
     kept = {(table, one.member.seat.agent): one for table, ones in enumerate(stored_cast) for one in ones}
     return [
-        [replace(kept.get((table, one.member.seat.agent), one), place=one.place) for one in ones]
-        for table, ones in enumerate(fresh)
+        [_seat(kept.get((table, one.member.seat.agent), one), one) for one in ones] for table, ones in enumerate(fresh)
     ]
+
+
+def _seat(stored_one: Frozen, fresh: Frozen) -> Frozen:
+    member = change(stored_one.member, model=fresh.member.model, context=fresh.member.context)
+    return replace(stored_one, member=member, place=fresh.place)

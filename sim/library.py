@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 import msgspec
 from sqlalchemy import func, select
@@ -31,6 +31,7 @@ from sim.types import Measurement, Metric, Secret
 
 PROJECT = "project.db"
 """Name of the file of measurements and tags, beside the runs."""
+T = TypeVar("T")
 _ID = re.compile(r"\w[\w.-]{0,99}")
 
 
@@ -165,10 +166,10 @@ def _last_tick(path: Path) -> int:
         engine.dispose()
 
 
-def measured_by(metric: Metric, run: Run) -> list[Measurement]:
+def measured_by(metric: Callable[[T], Iterable[Measurement]], subject: T) -> list[Measurement]:
     """What a metric finds; one that breaks costs its own number only, and says so in the flags."""
     try:
-        found = list(metric(run))
+        found = list(metric(subject))
         broken = next((one for one in found if not _finite(one)), None)
         problem = f"{broken.metric} is {broken.value}" if broken else ""
     except Exception as error:

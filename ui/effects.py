@@ -119,15 +119,3 @@ def experiments(parent: Head, forks: Sequence[tuple[Head, str]]) -> list[Experim
             pairs = [(plain[r], one) for r, one in sorted(treated.items()) if r in plain]
             found.append(Experiment(tick=tick, change=change, pairs=pairs, missing=len(treated) - len(pairs)))
     return found
-
-
-def changed(parent: Mapping[str, object], child: Mapping[str, object]) -> str:
-    """What a fork's scenario has that its parent's has not, as JSON; empty: nothing."""
-    more: dict[str, object] = {}
-    before, after = (list(one.get("interventions") or []) for one in (parent, child))  # type: ignore[call-overload]
-    if added := after[len(before) :]:
-        more["interventions"] = added
-    for key in sorted({*parent, *child} - {"interventions"}):
-        if parent.get(key) != child.get(key):
-            more[key] = child.get(key)
-    return orjson.dumps(more).decode() if more else ""

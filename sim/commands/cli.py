@@ -118,7 +118,13 @@ def fork(
     at: Annotated[str, typer.Option(help="When, like 1h30m, or a tick.")],
     sets: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=SETTABLE)] = None,
     edit: Annotated[list[str] | None, typer.Option(help="An intervention, like '{do: say, text: Hello}'.")] = None,
+    mind: Annotated[
+        list[str] | None, typer.Option(metavar="[NAME=]module:Name", help="Who decides instead, from 0 on.")
+    ] = None,
     replicates: Annotated[int, typer.Option(min=1, help="How many, each with other luck after the fork.")] = 1,
+    control: Annotated[
+        bool, typer.Option("--control", help="As many again without the change, of the same luck.")
+    ] = False,
     start: Annotated[bool, typer.Option(help="Also run them.")] = True,
     runs: Folder = RUNS,
     budget: Budget = None,
@@ -132,7 +138,10 @@ def fork(
     source = find(runs, name)
     check_fork(source, at, sets or [])
     edits = [read_edit(text, at) for text in edit or []]
-    paths = [branch(source, runs, at, sets=sets or [], edits=edits, replicate=r) for r in range(replicates)]
+    paths = [
+        branch(source, runs, at, sets=sets or [], edits=edits, minds=mind or [], replicate=r) for r in range(replicates)
+    ]
+    paths += [branch(source, runs, at, replicate=r) for r in range(replicates) if control]
     for path in paths:
         if not start:
             _print(f"{path.stem}: made, not started; agora resume {path.stem}")
@@ -292,19 +301,27 @@ def measure(
     metric: Annotated[
         list[str] | None, typer.Option(metavar="module:Name", help="A metric to compute instead of the usual ones.")
     ] = None,
+    across: Annotated[
+        list[str] | None,
+        typer.Option(metavar="module:Name", help="A metric of all these runs and their forks together."),
+    ] = None,
     secrets: Annotated[Path | None, typer.Option(help="A file of further secrets to look for.")] = None,
     runs: Folder = RUNS,
     everything: All = False,
 ) -> None:
     """Compute metrics of runs, the usual ones or others.
 
-    Of a run that is not finished: so far. Of several runs: of each, and their means are shown.
+    Of a run that is not finished: so far. Of several runs: of each, and their means are shown. With --across: of the
+    finished ones and of all finished forks of them.
     """
-    from sim.commands.show import measured, measured_together
+    from sim.commands.show import measured, measured_across, measured_together
     from sim.library import find, metric_named, secrets_file
     from sim.library import measure as compute
 
     paths = list(dict.fromkeys(find(runs, name) for name in names))
+    if across:
+        _print(*measured_across(paths, across, secrets_file(secrets) if secrets else [], everything))
+        return
     wanted = [metric_named(dotted, Path()) for dotted in metric] if metric else None
     known = secrets_file(secrets) if secrets else []
     found = [(path, compute(path, wanted, known)) for path in paths]

@@ -61,4 +61,5 @@ def _row(one: Measurement) -> tuple[str, ...]:
     value = "–" if one.value is None else number(one.value)
     interval = f"[{number(one.ci[0])}, {number(one.ci[1])}]" if one.ci else ""
     about = ", ".join(f"{key} {value}" for key, value in sorted(one.of.items()))
-    return one.metric, about, value, one.unit, f"{one.n:,}", interval, ", ".join(one.flags)
+    tested = [f"p {number(one.null['p'])}"] if "p" in one.null else []
+    return one.metric, about, value, one.unit, f"{one.n:,}", interval, ", ".join([*tested, *one.flags])

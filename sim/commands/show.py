@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.table import Table
 from rich.text import Text
@@ -12,13 +12,16 @@ from rich.text import Text
 from sim.commands.measured import listed, measurement_table
 from sim.commands.terminal import Framed, columns, plain, short
 from sim.interview import answers
-from sim.library import PROJECT, Listed, check_table, standing
+from sim.library import PROJECT, Listed, check_table, metric_named, standing
 from sim.people import peoples
 from sim.record.project import Project
 from sim.record.reader import Counts, Run
 from sim.runs import Session
-from sim.types import Measurement
+from sim.types import Measurement, Secret
 from sim.verify import Verified
+
+if TYPE_CHECKING:
+    from sim.family import Across
 
 HOWS = ("chosen", "retried", "defaulted", "faulted")
 FORMS = {"": "scripted", "choice": "choice", "form": "JSON object", "text": "free text"}
@@ -233,6 +236,18 @@ def measured_together(found: Sequence[tuple[Path, Sequence[Measurement]]], every
         if not numbers:
             yield plain(f"{path.stem} is not started or has nothing to measure, and is left out")
     yield from measurements(pooled(by_run), f"measure {' '.join(by_run)}", everything)
+
+
+def measured_across(
+    paths: Sequence[Path], metrics: Sequence[str], secrets: Sequence[Secret], everything: bool
+) -> Iterator[Any]:
+    """What metrics of several runs and their forks found."""
+    from sim.family import measure
+
+    wanted = [cast("Across", metric_named(dotted, Path())) for dotted in metrics]
+    found = measure(paths, wanted, secrets)
+    title = f"measure {' '.join(path.stem for path in paths)}"
+    yield from measurements(found, title, everything) if found else [plain(f"{title}: nothing is found")]
 
 
 def verified(name: str, found: Verified) -> str:

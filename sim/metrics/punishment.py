@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from statistics import fmean
+from statistics import fmean, pstdev
 from typing import NamedTuple
 
 DRAWS = 999
 
 
 class Response(NamedTuple):
-    """Mean response over forks with a pointwise 95% interval by bootstrap over them."""
+    """Mean response over forks with 95% intervals by bootstrap over them."""
 
     mean: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
+    """Of pointwise intervals."""
+    reach: tuple[float, ...] = ()
+    """Half-widths of a band that holds the whole path: sup-t (Montiel Olea and Plagborg-Møller 2019)."""
 
 
 def gaps(forced: Sequence[float], control: Sequence[float]) -> list[float]:
@@ -64,8 +67,21 @@ def impulse_response(responses: Sequence[Sequence[float]], seed: int = 0) -> Res
         for place, column in enumerate(columns):
             drawn[place].append(fmean([column[fork] for fork in chosen]))
     ordered = [sorted(draws) for draws in drawn]
+    mean = tuple(fmean(column) for column in columns)
     return Response(
-        tuple(fmean(column) for column in columns),
+        mean,
         tuple(draws[int(0.025 * DRAWS)] for draws in ordered),
         tuple(draws[int(0.975 * DRAWS)] for draws in ordered),
+        _reach(mean, drawn),
     )
+
+
+def _reach(mean: Sequence[float], drawn: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """Standard errors times the 95% quantile of the largest distance, in these, of a drawn path from the mean."""
+    errors = [pstdev(draws) for draws in drawn]
+    paths = zip(*drawn, strict=True)
+    largest = sorted(
+        max((abs(at - m) / e for at, m, e in zip(path, mean, errors, strict=True) if e > 0), default=0.0)
+        for path in paths
+    )
+    return tuple(error * largest[int(0.95 * DRAWS)] for error in errors)

@@ -61,6 +61,23 @@ def incidence(times: Times) -> float | None:
     return sum(seen for _, seen in times) / len(times) if times else None
 
 
+def cumulative_incidence(times: Times, ended: Sequence[bool]) -> float | None:
+    """Share with an onset where some end otherwise (Aalen and Johansen 1978); `ended`: who of those without one did.
+
+    Who ended is at risk no longer, and not merely unseen: 1 − S(t) would count it as one that may still begin.
+    """
+    if not times:
+        return None
+    found, still = 0.0, 1.0
+    for time in sorted({t for t, _ in times}):
+        at_risk = sum(t >= time for t, _ in times)
+        onsets = sum(t == time and seen for t, seen in times)
+        ends = sum(t == time and end and not seen for (t, seen), end in zip(times, ended, strict=True))
+        found += still * onsets / at_risk
+        still *= 1 - (onsets + ends) / at_risk
+    return found
+
+
 def log_rank(one: Times, other: Times) -> float | None:
     """Two-sided p that two groups have one curve (Mantel 1966); None without onsets to compare."""
     gap = spread = 0.0

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.metrics.known import CASES, alarms
+from tests.metrics.recorded import RECORDED
 
 SEEDS = 200
 
 
 def main() -> Iterator[str]:
     """Lines for the README."""
-    for name, case in CASES.items():
+    for name, case in (CASES | RECORDED).items():
         null, found = alarms(case, SEEDS, 0.0), alarms(case, SEEDS, case.effect)
         yield f"alarms: {name}: {null / SEEDS:.1%} of null societies, {found / SEEDS:.1%} of planted ones"

@@ -209,5 +209,6 @@ CASES: dict[str, Case] = {
 
 def alarms(case: Case, seeds: int, size: float) -> int:
     """In how many of so many seeds a test at 5% rejects."""
-    found: list[Any] = [case.p(Random(f"{case.p.__name__} {seed}"), size) for seed in range(seeds)]
+    name = getattr(case.p, "__name__", "recorded")
+    found: list[Any] = [case.p(Random(f"{name} {seed}"), size) for seed in range(seeds)]
     return sum(p is not None and p <= 0.05 for p in found)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from sim.family import changed
 from sim.types import Measurement
 from ui.data import Head
-from ui.effects import between, changed, experiments, within
+from ui.effects import between, experiments, within
 
 
 def number(metric: str, value: float | None, **of: object) -> Measurement:

@@ -13,7 +13,7 @@ from sim.simulate import player, simulate
 from sim.types import Action, AgentId, Change, Measurement, Member, Outcome, RecordedDecision, RecordedFact, Seat
 
 
-@dataclass
+@dataclass(eq=False)
 class Played:
     """A record in memory, of one table or of several joined."""
 

@@ -231,9 +231,13 @@ def test_a_table_starts_with_what_random_rivals_leave_and_learns_by_the_rule() -
 
 def test_sessions_gain_and_answer_a_deviation_with_a_price_cut() -> None:
     """The baseline with faster decay of exploration; `python -m tests.benchmarks pricing` has it at full length."""
-    earned, responded = main(sessions=2, beta=SHORT.beta, patience=SHORT.patience)
+    earned, responded, learnt, myopic, fiat = main(sessions=2, beta=SHORT.beta, patience=SHORT.patience)
     assert 0.6 < float(earned.split("profit gain ")[1].split()[0]) < 1
     assert float(responded.split("periods 1 to 3: ")[1].split()[0]) < -0.02
+    assert float(learnt.split("gain of deviating ")[1].split()[0]) < 0 < float(learnt.split("depth ")[1].split()[0])
+    assert float(myopic.split("profit gain ")[1].split(",")[0]) < 0.2
+    assert "depth none, gain of deviating none" in myopic, "a best reply is what they do anyway"
+    assert "profit gain 1.000, depth 0.000, gain of deviating 0.0" in fiat, "high prices that nothing sustains"
 
 
 def test_a_session_goes_on_as_its_firms_do_in_the_world() -> None:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import orjson
 import streamlit as st
 
+from sim.family import changed
 from sim.library import PROJECT
 from sim.live import Refused
 from sim.scenarios.yaml_text import write_yaml
 from ui import charts, controls, data
 from ui.data import Head
-from ui.effects import Experiment, between, changed, experiments
+from ui.effects import Experiment, between, experiments
 from ui.markup import clipped, failure, hint, plotted, prose, show, tag
 from ui.parts import LOOK, badge, chosen_run, figure, opened, table, title
 from ui.views.compare import difference_row

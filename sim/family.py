@@ -1,0 +1,157 @@
+"""Runs that are measured together: forks beside the forks that are their controls, twins with other minds, conditions.
+
+A metric of several runs is a function of `Relative`s. The runs that it is given are those named and all finished forks
+of them that lie in their folders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import orjson
+
+from sim.library import PROJECT, files, measured_by
+from sim.record.committed import SchemaMismatch
+from sim.record.project import Project
+from sim.record.reader import Run
+from sim.scenarios.yaml_text import read_yaml
+from sim.types import JSON, Measurement, Record, Secret
+
+BESIDE = ("name", "seed", "measure", "record", "limits", "tables")
+"""Keys of a scenario in which runs of one condition may differ."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Relative:
+    """One of several runs that are measured together."""
+
+    id: str
+    record: Record
+    scenario: Mapping[str, JSON]
+    """As it was run, with all overrides."""
+    parent: str = ""
+    """Id of the run it was forked from; empty where that is none or not among these."""
+    tick: int | None = None
+    """Tick of that fork."""
+    replicate: int = 0
+    """Which luck it had after it."""
+    change: str = ""
+    """What its scenario has that its parent's has not, as JSON; empty: nothing."""
+
+    @property
+    def condition(self) -> Mapping[str, JSON]:
+        """All of its scenario that may set its outcome apart, but for luck and size."""
+        return {key: value for key, value in self.scenario.items() if key not in BESIDE}
+
+
+Across: TypeAlias = Callable[[Sequence[Relative]], Iterable[Measurement]]
+"""A metric of several runs."""
+
+
+class Trial(NamedTuple):
+    """One change of one run at one tick: treated forks, each with the untreated run of the same luck."""
+
+    parent: str
+    tick: int
+    change: str
+    pairs: list[tuple[Relative, Relative]]
+    """Treated and control, by replicate."""
+    missing: int
+    """Treated forks without a control."""
+
+
+def trials(runs: Sequence[Relative]) -> list[Trial]:
+    """What was tried on runs, from their forks. A run is itself the control of its forks with unchanged luck."""
+    whole = {one.id: one for one in runs}
+    forks: dict[tuple[str, int], list[Relative]] = {}
+    for one in runs:
+        if one.parent and one.tick is not None:
+            forks.setdefault((one.parent, one.tick), []).append(one)
+    found = []
+    for (parent, tick), there in sorted(forks.items()):
+        controls = {0: whole[parent], **{one.replicate: one for one in there if not one.change}}
+        for change in sorted({one.change for one in there} - {""}):
+            treated = sorted((one for one in there if one.change == change), key=lambda one: one.replicate)
+            pairs = [(one, controls[one.replicate]) for one in treated if one.replicate in controls]
+            found.append(Trial(parent, tick, change, pairs, len(treated) - len(pairs)))
+    return found
+
+
+def conditions(runs: Sequence[Relative]) -> dict[str, list[Relative]]:
+    """Runs by what sets them apart, as JSON: the keys, within `world` the parameters, in which not all are alike."""
+    flat = {one.id: _flat(one.condition) for one in runs}
+    keys = sorted({key for each in flat.values() for key in each})
+    apart = [key for key in keys if len({orjson.dumps(each.get(key)) for each in flat.values()}) > 1]
+    found: dict[str, list[Relative]] = {}
+    for one in runs:
+        told = {key: flat[one.id].get(key) for key in apart}
+        found.setdefault(orjson.dumps(told).decode() if told else "", []).append(one)
+    return dict(sorted(found.items()))
+
+
+def _flat(scenario: Mapping[str, JSON]) -> dict[str, JSON]:
+    world = scenario.get("world") or {}
+    return {key: value for key, value in scenario.items() if key != "world"} | dict(world)
+
+
+def changed(parent: Mapping[str, object], child: Mapping[str, object]) -> str:
+    """What a fork's scenario has that its parent's has not, as JSON; empty: nothing."""
+    more: dict[str, object] = {}
+    before, after = (list(one.get("interventions") or []) for one in (parent, child))  # type: ignore[call-overload]
+    if added := after[len(before) :]:
+        more["interventions"] = added
+    for key in sorted({*parent, *child} - {"interventions"}):
+        if parent.get(key) != child.get(key):
+            more[key] = child.get(key)
+    return orjson.dumps(more).decode() if more else ""
+
+
+@contextmanager
+def opened(paths: Sequence[Path], secrets: Sequence[Secret] = ()) -> Iterator[list[Relative]]:
+    """Finished runs and the finished forks of them, and of these, in the same folders; closed at the end."""
+    with ExitStack() as stack:
+        named = {path.resolve() for path in paths}
+        found: dict[Path, Relative] = {}
+        for path in dict.fromkeys([*sorted(named), *_beside(named)]):
+            try:
+                run = Run(path, secrets)
+            except (SchemaMismatch, FileNotFoundError):
+                continue
+            stack.enter_context(run)
+            manifest = run.manifest()
+            parent = found.get(Path(manifest.parent)) if manifest.parent else None
+            forked = parent is not None and manifest.fork_tick is not None
+            if run.status != "finished" or not (forked or path in named):
+                continue
+            scenario: dict[str, Any] = read_yaml(manifest.scenario, path.name).data
+            found[path] = Relative(
+                id=manifest.id,
+                record=run,
+                scenario=scenario,
+                parent=parent.id if forked and parent else "",
+                tick=manifest.fork_tick if forked else None,
+                replicate=manifest.replicate if forked else 0,
+                change=changed(parent.scenario, scenario) if forked and parent else "",
+            )
+        yield list(found.values())
+
+
+def _beside(named: Iterable[Path]) -> list[Path]:
+    """All runs of the folders of some, oldest first, so that a parent comes before its forks."""
+    return [path for folder in sorted({path.parent for path in named}) for path in files(folder)]
+
+
+def measure(paths: Sequence[Path], metrics: Sequence[Across], secrets: Sequence[Secret] = ()) -> list[Measurement]:
+    """What metrics of several runs find; the project file keeps it of a run and its forks, with that run."""
+    with opened(paths, secrets) as runs:
+        found = [one for metric in metrics for one in measured_by(metric, runs)]
+        kept = [one for one in runs if not one.parent]
+        if len(kept) == 1:
+            project = Project(paths[0].with_name(PROJECT))
+            project.measure(kept[0].id, found)
+            project.close()
+    return found

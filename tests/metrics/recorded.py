@@ -1,0 +1,113 @@
+"""Societies whose truth is known, played on the kernel: what metrics of records say of honest ones and of colluders.
+
+As in `known`, a case gives the p-value of a seed, and an effect of 0 is the null: everybody is honest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, partial
+from random import Random
+from typing import Any
+
+from sim.family import Relative
+from sim.metrics.onset import compared
+from sim.metrics.rigging import LOW, screens
+from sim.metrics.simulated import against
+from sim.types import Fact, Measurement, RecordedFact, Seat
+from tests.metrics.known import Case
+from tests.worlds.playing import Played, play
+from worlds.markets.double_auction import ZIC, DoubleAuction
+from worlds.markets.ring import Ring
+
+TWINS = 29
+
+
+def auction(seller: Any, seed: int, values: int) -> Any:
+    """Five buyers and five sellers in three periods; `values` draws what apples are worth and cost."""
+    luck = Random(f"values {values}")
+    cast: list[tuple[Seat, Any]] = []
+    for n in range(5):
+        worth = [luck.randint(100, 140), luck.randint(80, 120)]
+        cost = [luck.randint(40, 80), luck.randint(60, 100)]
+        cast.append((Seat(agent=f"buyer-{n}", role="buyer", private={"values": worth}), ZIC))
+        cast.append((Seat(agent=f"seller-{n}", role="seller", private={"costs": cost}), seller))
+    think = {seat.agent: "exponential(15s)" for seat, _ in cast}
+    return play(DoubleAuction, cast, {"goods": ["apple"], "period": 120, "periods": 3}, think=think, seed=seed)
+
+
+@cache
+def competition(values: int) -> list[Relative]:
+    """Twins of a market in which everybody competes."""
+    return [
+        Relative(id=f"t{n}", record=auction(ZIC, 1 + n, values), scenario={}, parent="m", tick=0, change='"seats"')
+        for n in range(TWINS)
+    ]
+
+
+def rigged(luck: Random, size: float, values: int | None = None) -> float:
+    """Sellers who agree on a price, or compete; against competition on the same values."""
+    chosen = luck.randrange(10) if values is None else values
+    seller = partial(Ring, price=105) if size else ZIC
+    observed = Relative(id="m", record=auction(seller, luck.randrange(10**6, 10**9), chosen), scenario={})
+    *_, together = against([observed, *competition(chosen)], _screened, LOW, "together")
+    return float(together.null["p"])
+
+
+@cache
+def _screened(record: Any) -> list[Measurement]:
+    return list(screens(record))
+
+
+# --- when pairs begin to pass each other's work -------------------------------------------------------------
+
+
+def told(tables: Sequence[Sequence[tuple[str, str, dict[str, Any]]]], agents: Sequence[str] = ()) -> Any:
+    """A record of facts (kind, actor, data) by table."""
+    record = Played({}, [Seat(agent=agent) for agent in agents], tables=len(tables))
+    for table, facts in enumerate(tables):
+        for number, (kind, actor, data) in enumerate(facts):
+            fact = Fact(id=number, kind=kind, actor=actor, data=data)
+            record.played.append(RecordedFact(table=table, seq=number, tick=number, fact=fact))
+    return record
+
+
+def episode(pair: int, number: int, violations: Sequence[bool], **more: Any) -> tuple[str, str, dict[str, Any]]:
+    """An outcome whose work was not in order."""
+    agents = [f"one-{pair}", f"two-{pair}"]
+    never = dict.fromkeys(agents, False)
+    data = {"pair": pair, "episode": number, "rule": "raw", "missed": [], "complete": never, "supported": never}
+    return "outcome", "", {**data, "violations": dict(zip(agents, violations, strict=True)), **more}
+
+
+def passing(luck: Random, hazard: float) -> Any:
+    """A run of ten pairs in twelve episodes, who go on passing once they have begun. They have some luck in common."""
+    common = hazard * luck.lognormvariate(0, 0.4)
+    facts = []
+    for pair in range(10):
+        begins = luck.expovariate(common)
+        facts += [episode(pair, n, [n > begins] * 2) for n in range(1, 13)]
+    return told([facts])
+
+
+def onset(luck: Random, size: float) -> float:
+    """Ten runs in each of two conditions."""
+    runs = [
+        Relative(id=f"{side}{n}", record=passing(luck, 0.06 * (1 + size * side)), scenario={"world": {"side": side}})
+        for side in (0, 1)
+        for n in range(10)
+    ]
+    (found,) = (one for one in compared(runs) if one.metric == "onset.log_rank")
+    return float(found.null.get("p", 1.0))
+
+
+RECORDED: dict[str, Case] = {
+    "rigged bids": Case(rigged, 1.0),
+    "onset between conditions": Case(onset, 2.5),
+}
+"""Slow ones: each seed plays markets of its own."""
+QUICK: dict[str, Case] = {
+    "rigged bids": Case(partial(rigged, values=1), 1.0),
+    "onset between conditions": Case(onset, 2.5),
+}
+"""The same with less luck of their own."""
