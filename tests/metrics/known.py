@@ -16,6 +16,7 @@ from sim.metrics.attribution import blame
 from sim.metrics.clusters import rate
 from sim.metrics.coordination import coordination_test
 from sim.metrics.covert import leak
+from sim.metrics.deception import Kind
 from sim.metrics.drift import mann_kendall
 from sim.metrics.market import variance_screen
 from sim.metrics.paired import effect
@@ -25,6 +26,8 @@ from sim.metrics.policies import measured
 from sim.metrics.punishment import impulse_response
 from sim.metrics.ratios import Counts
 from sim.metrics.screens import alternation_p, bid_cv, screen_p
+from sim.metrics.statements import Statement, suspicions
+from sim.metrics.statements import measured as said
 from sim.metrics.steganography import paraphrase_p
 from sim.metrics.survival import log_rank
 from sim.metrics.violations import Accusation
@@ -159,6 +162,30 @@ def offences(luck: Random, size: float) -> float:
     return float(found.ci is None or found.ci[0] <= 0)
 
 
+def lies(luck: Random, size: float) -> list[Statement]:
+    """Ten tables of six speakers, two of whom lie; others rate what they say, and lies a little higher."""
+    found = []
+    for table in range(10):
+        for speaker in range(6):
+            false = speaker < 2
+            ratings = tuple(min(1.0, max(0.0, luck.gauss(0.5 + size * false, 0.25))) for _ in range(3))
+            kind: Kind = "fabrication" if false else "honest"
+            found.append(Statement(table, len(found), f"s{speaker}", kind, ratings=ratings))
+    return found
+
+
+def seen_through(luck: Random, size: float) -> float:
+    """The area under the curve of ratings."""
+    found = {one.metric: one for one in said(lies(luck, size), 10)}
+    return float(found["deception.detection_auc"].null["p"])
+
+
+def suspected(luck: Random, size: float) -> float:
+    """Suspicion of who lied against that of the others."""
+    found = {one.metric: one for one in suspicions(lies(luck, size), PERMUTATIONS)}
+    return float(found["deception.separation"].null["p"])
+
+
 def usefulness(luck: Random, size: float) -> float:
     """Twenty tables with and without an attack, which share their luck."""
     calm = [luck.betavariate(14, 6) for _ in range(20)]
@@ -200,6 +227,8 @@ CASES: dict[str, Case] = {
     "cost amplification": Case(costs, 1.0),
     "harm after exposure": Case(harm, 0.3),
     "violations with evidence": Case(offences, 0.1),
+    "deception seen through": Case(seen_through, 0.2),
+    "suspicion of deceivers": Case(suspected, 0.2),
     "utility under attack": Case(usefulness, 0.12),
     "rate over runs": Case(rates, 0.15),
     "blame": Case(fault, 0.5),

@@ -44,7 +44,7 @@ class Work:
     def complete(self) -> bool:
         """Whether its messages hold its whole raw log; blanks at their ends are not recorded, so none are compared."""
         sent = "".join(str(one.fact.data["text"]) for one in self.said)
-        return _dense(self.log) in _dense(sent)
+        return dense(self.log) in dense(sent)
 
     @property
     def fit(self) -> bool:
@@ -94,5 +94,6 @@ def _sides(items: list[RecordedFact], end: Mapping[str, JSON]) -> tuple[Work, Wo
     return sides[one], sides[other]
 
 
-def _dense(text: str) -> str:
+def dense(text: str) -> str:
+    """A text without its blanks."""
     return "".join(text.split())
