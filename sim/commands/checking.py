@@ -15,7 +15,8 @@ from sim.commands.terminal import plain
 from sim.conformance.agent_rules import agent_findings
 from sim.conformance.findings import ConformanceError
 from sim.conformance.stand import Stand, stand
-from sim.quantities import Distribution, readable
+from sim.estimate import estimate
+from sim.quantities import readable
 from sim.scenarios.located import ScenarioError, shown
 from sim.scenarios.plan import Plan, plan
 from sim.scenarios.resolve import is_file, resolve, split
@@ -25,19 +26,19 @@ from sim.scenarios.yaml_text import write_yaml
 from sim.types import Member, Seat
 
 SHIPPED = Path(__file__).parents[2] / "scenarios"
-MIDPOINTS = [(n + 0.5) / 200 for n in range(200)]
-"""Uniforms at which a think time's mean is estimated."""
 GENERIC = 4
 """Seats of a world that no scenario shows how to fill."""
 
 
-def checked(what: str, sets: Sequence[str], scenario: Path | None) -> list[Any]:
-    """Check it and say what was found. Raises ScenarioError, ResolveError, BadInput, and ConformanceError with a line
-    for each rule broken."""
+def checked(what: str, sets: Sequence[str], scenario: Path | None, runs: Path) -> list[Any]:
+    """Check it and say what was found; `runs`: where what such runs cost is looked up.
+
+    Raises ScenarioError, ResolveError, BadInput, and ConformanceError with a line for each rule broken.
+    """
     if not what:
         raise BadInput("nothing to check; name a scenario file, or module:Name of a world or an agent")
     if ":" not in what or what.endswith((".yaml", ".yml")):
-        return list(scenario_report(plan(load(scenario_file(Path(what)), sets))))
+        return list(scenario_report(plan(load(scenario_file(Path(what)), sets)), runs))
     thing = resolve(what, Path())
     if hasattr(thing, "act"):
         return _agent(what, thing, sets, scenario)
@@ -49,8 +50,8 @@ def checked(what: str, sets: Sequence[str], scenario: Path | None) -> list[Any]:
 # --- scenarios ------------------------------------------------------------------------------------
 
 
-def scenario_report(planned: Plan) -> Iterator[Any]:
-    """What a scenario would run."""
+def scenario_report(planned: Plan, runs: Path) -> Iterator[Any]:
+    """What a scenario would run, and what that would cost."""
     scenario = planned.scenario
     yield plain(f"{scenario.name}: {scenario.world.use}, seed {scenario.seed}, {_ends(planned)}", "bold")
     cast = Table("cast", "agents", "class", "model", "think", box=None)
@@ -65,16 +66,9 @@ def scenario_report(planned: Plan) -> Iterator[Any]:
         for name, one in scenario.models.items():
             models.add_row(*map(plain, (name, one.engine, one.model, one.temperature, f"{one.context:,} tokens")))
         yield models
-    decisions = _decisions(planned)
-    yield Text(
-        f"tables {scenario.tables:,}   interventions {len(scenario.interventions)}   "
-        f"measures {len(planned.metrics)}   "
-        + (
-            f"at most about {decisions:,} decisions"
-            if decisions is not None
-            else "decisions: not to be told beforehand"
-        )
-    )
+    counts = {"tables": scenario.tables, "interventions": len(scenario.interventions), "measures": len(planned.metrics)}
+    yield Text("   ".join(f"{name} {count:,}" for name, count in counts.items()))
+    yield plain(estimate(planned, runs).words)
 
 
 def _ends(planned: Plan) -> str:
@@ -84,20 +78,6 @@ def _ends(planned: Plan) -> str:
     if planned.until is not None:
         rules.append(f"at {readable(planned.until, planned.tick_ms)}")
     return "ends " + (" or ".join(rules) if rules else "when the world does")
-
-
-def _decisions(planned: Plan) -> int | None:
-    """Decisions of all tables if everybody decides without a break until the end; None where nothing bounds them."""
-    stops = [number for kind, number in planned.stops if kind == "decision"]
-    bounds = [min(stops)] if stops else []
-    thinks = [_mean(player.think) for player in planned.tables[0].players]
-    if planned.until is not None and min(thinks) >= 1:
-        bounds.append(round(sum(planned.until / think for think in thinks)))
-    return min(bounds) * len(planned.tables) if bounds else None
-
-
-def _mean(think: Distribution) -> float:
-    return sum(map(think.ticks, MIDPOINTS)) / len(MIDPOINTS)
 
 
 # --- worlds and agents ------------------------------------------------------------------------------

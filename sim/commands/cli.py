@@ -360,8 +360,12 @@ def check(
         Path | None, typer.Option(help="Try a world or an agent with this scenario's parameters and cast.")
     ] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of scenario files instead.")] = False,
+    runs: Folder = RUNS,
 ) -> None:
-    """Check a scenario file, a world or an agent. Worlds and agents have to keep the rules of the seams."""
+    """Check a scenario file, a world or an agent. Worlds and agents have to keep the rules of the seams.
+
+    Of a scenario, also what a run of it would cost, as far as runs like it have told.
+    """
     if schema:
         import json
 
@@ -371,7 +375,7 @@ def check(
         return
     from sim.commands.checking import checked
 
-    _print(*checked(what, sets or [], scenario))
+    _print(*checked(what, sets or [], scenario, runs))
 
 
 @app.command()

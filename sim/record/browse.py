@@ -60,6 +60,8 @@ class Spent:
     calls: int
     prompt_tokens: int
     completion_tokens: int
+    latency: float
+    """Seconds that all calls took, one after the other."""
 
 
 class Browse(Run):
@@ -195,7 +197,9 @@ class Browse(Run):
 
     def spent(self) -> Spent:
         """Counts and costs so far."""
-        calls = self._rows("SELECT count(*), total(prompt_tokens), total(completion_tokens) FROM calls")[0]
+        calls = self._rows(
+            "SELECT count(*), total(prompt_tokens), total(completion_tokens), total(latency) FROM calls"
+        )[0]
         decisions = self._rows("SELECT count(*) FROM decisions")[0][0]
         whole = [int(value) for value in calls]
         return Spent(
@@ -203,6 +207,7 @@ class Browse(Run):
             calls=whole[0],
             prompt_tokens=whole[1],
             completion_tokens=whole[2],
+            latency=float(calls[3]),
         )
 
     def log_between(self, table: int, after: int, upto: int) -> list[tuple[str, Row]]:

@@ -332,7 +332,7 @@ def test_check_says_what_a_scenario_would_run(agora: Agora, tmp_path: Path) -> N
     assert said.code == 0
     for part in ("worlds.games.matrix:Matrix", "ends after 30 decisions or at 1h", "tables 3", "interventions 0"):
         assert part in said.out
-    assert "at most about 90 decisions" in said.out
+    assert "at most 90 decisions, tokens unknown, time unknown" in said.out
     assert "agents.llm:LLMAgent" in said.out
     assert not (tmp_path / "runs").exists()
 
@@ -340,9 +340,9 @@ def test_check_says_what_a_scenario_would_run(agora: Agora, tmp_path: Path) -> N
 def test_check_estimates_decisions_from_think_times(agora: Agora, tmp_path: Path) -> None:
     cast = [{"name": "a", "count": 2, "agent": "agents.scripted:RandomLegal", "think": "10s"}]
     said = agora("check", written(tmp_path, cast=cast, models={}))
-    assert "at most about 720 decisions" in said.out
+    assert "at most 720 decisions, about 0 tokens" in said.out
     unbounded = agora("check", written(tmp_path, cast=cast, models={}, clock={"until": None}))
-    assert "decisions: not to be told beforehand" in unbounded.out
+    assert "decisions unknown" in unbounded.out
     assert "ends when the world does" in unbounded.out
 
 

@@ -35,9 +35,9 @@ def test_what_is_made_runs_to_its_end(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_made_passes_the_check(kind: str, tmp_path: Path) -> None:
     *files, _ = create(kind, "bazaar", tmp_path)
-    assert checked(files[-1], [], None)
+    assert checked(files[-1], [], None, tmp_path)
     for name in DOTTED[kind]:
-        (line,) = checked(f"{files[0]}:{name}", [], None)
+        (line,) = checked(f"{files[0]}:{name}", [], None, tmp_path)
         assert "keeps the rules" in line.plain
         assert "bazaar.yaml" in line.plain
 

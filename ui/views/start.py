@@ -113,7 +113,7 @@ def _act(file: Path, sets: list[str], where: Path, name: str, budget: int, start
     try:
         if not start:
             with st.spinner("Reading the scenario …"):
-                plan = controls.finished("check", str(file), *changes)
+                plan = controls.finished("check", str(file), *changes, where=where)
             show(prose(plan, 4_000, cls="said mono"))
             return
         with st.spinner("Starting …"):
