@@ -185,29 +185,35 @@ def _finite(one: Measurement) -> bool:
 
 
 def measure(path: Path, metrics: Sequence[Metric] | None = None, secrets: Sequence[Secret] = ()) -> list[Measurement]:
+    """Compute metrics of a run file, as `measured` does. `secrets` are looked for beside the cast's own."""
+    with Run(path, secrets) as run:
+        return measured(run, metrics)
+
+
+def measured(run: Run, metrics: Sequence[Metric] | None = None) -> list[Measurement]:
     """Compute metrics of a run; the project file keeps those of a finished run.
 
-    By default how honest the run is, the world's own and the scenario's. `secrets` are looked for beside the cast's
-    own. Of a run that is not finished numbers are about what is recorded so far; of one not started there are none.
+    By default how honest the run is, the world's own and the scenario's. Of a run that is not finished numbers are
+    about what is recorded so far; of one not started there are none.
     """
-    with Run(path, secrets) as run:
-        if standing(run) == "not started":
-            return []
-        manifest = run.manifest()
-        wanted = _default_metrics(run, path) if metrics is None else metrics
-        found = [measurement for metric in wanted for measurement in measured_by(metric, run)]
+    if standing(run) == "not started":
+        return []
+    manifest = run.manifest()
+    wanted = usual_metrics(run) if metrics is None else metrics
+    found = [measurement for metric in wanted for measurement in measured_by(metric, run)]
     if manifest.status == "finished":
-        project = Project(path.with_name(PROJECT))
+        project = Project(run.path.with_name(PROJECT))
         project.measure(manifest.id, found)
         project.close()
     return found
 
 
-def _default_metrics(run: Run, path: Path) -> list[Metric]:
+def usual_metrics(run: Run) -> list[Metric]:
+    """How honest a run is, its world's metrics and its scenario's."""
     from sim.metrics import honesty  # brings polars, which runs that are not measured do without
 
     manifest = run.manifest()
-    scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
+    scenario = loads(manifest.scenario, manifest.base, file=f"{run.path.name}: scenario")
     return list(dict.fromkeys([honesty.all, *plan(scenario, thaw(cast_rows(run), scenario)).metrics]))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import plotly.graph_objects as go
+from plotly.offline import get_plotlyjs
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#999933", "#7F7F7F")
 """Told apart without seeing red and green, on white and on black (after Okabe and Ito 2008)."""
@@ -32,6 +33,11 @@ class Series:
     """In the background."""
     dash: str = "solid"
     """Plotly's word for how the line is broken."""
+
+
+def library() -> str:
+    """Plotly's own script, for a page that may not ask a network for it."""
+    return str(get_plotlyjs())
 
 
 def colour(place: int) -> str:

@@ -20,7 +20,9 @@ from sim.record.committed import SchemaMismatch
 from sim.record.project import Numbers
 from sim.record.schema import Manifest
 from sim.scenarios.yaml_text import read_yaml
-from sim.types import JSON, AgentId, Measurement, Member, RecordedFact
+from sim.types import AgentId, Measurement, Member, RecordedFact
+from sim.wording import audience as audience
+from sim.wording import told as told
 
 WORDS = {"interrupted": "stopped, resumable", "paused": "paused, resumable", "no run": "not readable"}
 """What standings are called on the page, where they are called otherwise."""
@@ -284,28 +286,3 @@ def over_time(now: Moment, bins: int) -> list[tuple[str, int, int]]:
 def _over_time(path: Path, _stamp: tuple[int, ...], table: int, upto: int, bins: int) -> list[tuple[str, int, int]]:
     with Browse(path) as run:
         return run.over_time(table, upto, bins)
-
-
-def audience(of: RecordedFact) -> str:
-    """Who can see a fact, in words."""
-    to = of.fact.audience
-    return to if isinstance(to, str) else ", ".join(to) or "nobody"
-
-
-def told(data: JSON) -> str:
-    """What a fact says, in words: its text, then its other fields."""
-    if not isinstance(data, dict):
-        return str(data)
-    rest = [f"{key} {_value(value)}" for key, value in data.items() if key != "text"]
-    text = [str(data["text"])] if "text" in data else []
-    return " · ".join([*text, *rest])
-
-
-def _value(value: JSON) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key}: {_value(one)}" for key, one in value.items()) or "none"
-    if isinstance(value, list):
-        return ", ".join(map(_value, value)) or "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

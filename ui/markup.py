@@ -9,8 +9,6 @@ from __future__ import annotations
 import html
 from typing import Any
 
-import streamlit as st
-
 from sim.commands.failures import visible
 
 LONG = 600
@@ -129,11 +127,15 @@ def grid(heads: list[str], rows: list[list[str]], numbers: set[int] | None = Non
 
 def show(*pieces: str, into: Any = None) -> None:
     """Put markup on the page."""
+    import streamlit as st  # here, for what is made without a page
+
     (into or st).html(tag("div", *pieces, cls="ag"))
 
 
 def style() -> None:
     """Give the page its style sheet."""
+    import streamlit as st
+
     st.html(STYLE)
 
 

@@ -332,6 +332,40 @@ def measure(
 
 
 @app.command()
+def report(
+    names: RunNames,
+    form: Annotated[str, typer.Option("--format", help="html, md, json or csv.")] = "html",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write; by default named after the run.")
+    ] = None,
+    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Do not hide the values of secrets.")] = False,
+    runs: Folder = RUNS,
+    quiet: Quiet = False,
+) -> None:
+    """Write a report on runs, to be passed on.
+
+    How honest they are, every number with its interval, what happened, what leaked. The HTML file works offline; md,
+    json and csv have the same numbers. Of several runs: means over them, and paired differences where they share seeds
+    or forks.
+    """
+    from sim.commands import reporting
+    from sim.commands.failures import BadInput
+    from sim.library import find
+
+    paths = list(dict.fromkeys(find(runs, name) for name in names))
+    file = reporting.target(out, paths, form)
+    writers = dict(reporting.CORE)
+    if form not in writers:
+        try:
+            from ui.report.html import as_html
+        except ImportError as missing:
+            need = "an HTML report needs plotly: pip install -e '.[ui]', or write --format md, json or csv"
+            raise BadInput(need) from missing
+        writers[form] = as_html
+    _print(str(reporting.report(paths, file, writers[form], form, show_secrets, quiet)))
+
+
+@app.command()
 def export(
     name: RunName,
     parquet: Annotated[Path, typer.Option(help="Folder to write one Parquet file a table to.")],

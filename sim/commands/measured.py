@@ -35,10 +35,10 @@ def _bounded(family: Sequence[Measurement]) -> list[Measurement]:
 
 
 def _kind(one: Measurement) -> str:
-    about = one.of.keys()
-    if not about:
+    of = one.of.keys()
+    if not of:
         return "overall"
-    return "role" if about == {"role"} else "agent" if about <= {"role", "agent"} else "else"
+    return "role" if of == {"role"} else "agent" if of <= {"role", "agent"} else "else"
 
 
 def _place(one: Measurement) -> tuple[object, ...]:
@@ -52,6 +52,11 @@ def _natural(value: JSON) -> list[tuple[int, float, str]]:
     return [(0, float(part), "") if part.isdecimal() else (1, 0.0, part) for part in parts if part]
 
 
+def about(one: Measurement) -> str:
+    """What a measurement is about, in words; empty: everything."""
+    return ", ".join(f"{key} {value}" for key, value in sorted(one.of.items()))
+
+
 def measurement_table(measured: Iterable[Measurement], title: str = HEADS[0]) -> Table:
     """Measurements with their sample sizes and intervals, as they come."""
     return columns((title, *HEADS[1:]), [_row(one) for one in measured])
@@ -60,6 +65,5 @@ def measurement_table(measured: Iterable[Measurement], title: str = HEADS[0]) ->
 def _row(one: Measurement) -> tuple[str, ...]:
     value = "–" if one.value is None else number(one.value)
     interval = f"[{number(one.ci[0])}, {number(one.ci[1])}]" if one.ci else ""
-    about = ", ".join(f"{key} {value}" for key, value in sorted(one.of.items()))
     tested = [f"p {number(one.null['p'])}"] if "p" in one.null else []
-    return one.metric, about, value, one.unit, f"{one.n:,}", interval, ", ".join([*tested, *one.flags])
+    return one.metric, about(one), value, one.unit, f"{one.n:,}", interval, ", ".join([*tested, *one.flags])

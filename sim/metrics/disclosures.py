@@ -57,6 +57,23 @@ def disclosures(record: Record) -> Disclosures:
     return _FOUND[record]
 
 
+class Told(NamedTuple):
+    """A secret that got to somebody whom its norms do not name."""
+
+    table: int
+    fact: int
+    sender: AgentId
+    recipient: AgentId
+    secret: Secret
+
+
+def told(record: Record) -> list[Told]:
+    """Every flow that norms forbid, in the order of tables and facts; nothing new to the recipient is none."""
+    found = disclosures(record)
+    rows = found.forbidden.told.select("tbl", "fact", "sender", "recipient", "canary").iter_rows()
+    return [Told(tbl, fact, by, to, found.canaries[number].secret) for tbl, fact, by, to, number in rows]
+
+
 _FOUND: WeakKeyDictionary[Record, Disclosures] = WeakKeyDictionary()
 
 

@@ -116,6 +116,12 @@ class Open(Fixed):
         self.settings = settings
 
 
+class Silent(Tiny):
+    """Measures nothing."""
+
+    metrics: ClassVar[tuple[Metric, ...]] = ()
+
+
 class Bare:
     """A world without Params, an agent without act."""
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from sim.library import PROJECT
@@ -72,5 +75,49 @@ def hostile_run(folder: Path) -> Path:
         other = Measurement(metric=text, value=2.0, unit=text, excluded={text: 1}, of={"agent": "b"})
         project.measure("hostile", [one, other, Measurement(metric=text, value=2.0, unit=text)])
         project.tag("hostile", text)
+    project.close()
+    return path
+
+
+def hostile_copy(run: Path, folder: Path) -> Path:
+    """A run of a world that there is, whose actors, personas, secrets, texts, reasons and numbers are of this kind."""
+    path = folder / "taken.db"
+    shutil.copyfile(run, path)
+    with closing(sqlite3.connect(path)) as db, db:
+        agents = [agent for (agent,) in db.execute("SELECT agent FROM cast ORDER BY place")]
+        for name, agent in zip(NAMES, agents, strict=False):
+            persona = json.dumps({"name": name, "style": LONG, "goals": [name]})
+            secret = {
+                "subject": name,
+                "attribute": name,
+                "value": "never told",
+                "holder": name,
+                "norms": [{"to": name}],
+            }
+            told = (name, persona, json.dumps([secret]), agent)
+            db.execute("UPDATE cast SET role = ?, persona = ?, secrets = ? WHERE agent = ?", told)
+            for table, column in (("decisions", "agent"), ("facts", "actor")):
+                db.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (name, agent))
+        facts = [seq for (seq,) in db.execute("SELECT seq FROM facts WHERE kind IN ('post', 'comment') ORDER BY seq")]
+        decisions = [seq for (seq,) in db.execute("SELECT seq FROM decisions ORDER BY seq")]
+        for number, text in enumerate(CORPUS):
+            data = json.dumps({"text": text, "post": text, text: text})
+            db.execute("UPDATE facts SET data = ?, kind = ? WHERE seq = ?", (data, text[:50], facts[number]))
+            how = ("retried", "defaulted", "faulted")[number % 3]
+            changed = (how, text, json.dumps(text), decisions[number])
+            db.execute("UPDATE decisions SET how = ?, reason = ?, answer = ? WHERE seq = ?", changed)
+        db.execute(
+            "UPDATE run SET id = ?, name = ?, cause = ?, created = ?", ("taken", CORPUS[0], CORPUS[1], CORPUS[2])
+        )
+    project = Project(folder / PROJECT)
+    for text in NAMES:
+        excluded, null = {text: 1}, {text: text}
+        one = Measurement(
+            metric=text, value=1.0, unit=text, flags=(text,), excluded=excluded, null=null, of={text: text}
+        )
+        other = Measurement(
+            metric=text, value=2.0, unit=text, denominator=text, ci=(1.0, 3.0), ci_method=text, events=(20,)
+        )
+        project.measure("taken", [one, other])
     project.close()
     return path

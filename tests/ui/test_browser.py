@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
@@ -19,10 +20,13 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, 
 from agents.engines.synthetic import SyntheticEngine
 from sim.record.committed import held
 from sim.record.reader import Run
+from sim.report.compose import composed
 from sim.runs import create, go
 from sim.scenarios.scenario import load
 from tests.ui import chromium
 from tests.ui.conftest import SCENARIOS, WORLDS, played
+from tests.ui.corpus import hostile_copy
+from ui.report.html import as_html
 
 AGORA = "from sim.commands.cli import main; main()"
 PATIENCE = 60_000
@@ -159,6 +163,43 @@ def test_hostile_texts_are_only_text_in_a_browser(watched: Watched) -> None:
     said = watched.page.locator('[data-testid="stMain"]').inner_text()
     for text in ("<script>hit()</script>", "[click](javascript:hit())", ":red[red] :material/home: :smile: $x^2$"):
         assert text in said
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (1920, "light"), (390, "light")])
+def test_a_report_opens_offline_and_shows_only_text(
+    width: int, scheme: Literal["dark", "light"], browser: Browser, report: Path
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True)
+    context.add_init_script("window.hit = () => { window.wasHit = true }")
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    found = Watched(page, report.as_uri())
+    page.on("console", found.said)
+    page.on("pageerror", lambda error: found.errors.append(str(error)))
+    page.on("request", found.failed)
+    page.goto(report.as_uri())
+    page.locator("figure[data-drawn] .main-svg").first.wait_for()
+    page.wait_for_function(
+        "document.querySelectorAll('figure').length === document.querySelectorAll('.js-plotly-plot').length"
+    )
+    assert found.errors == []
+    assert not page.evaluate("window.wasHit === true")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == (
+        "rgb(18, 22, 27)" if scheme == "dark" else "rgb(255, 255, 255)"
+    )
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the numbers"
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def report(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a run whose texts are all hostile."""
+    where = tmp_path_factory.mktemp("report")
+    file = where / "report.html"
+    file.write_text(as_html(composed([hostile_copy(folder / "forum.db", where)], "agora report")), encoding="utf-8")
+    return file
 
 
 # --- runs that go on -----------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Reports on runs: one model, made from stored runs, and the texts that it is written as."""
