@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from sim.family import Relative
+from sim.metrics.joint_play import all as joint_play
 from sim.metrics.onset import compared
 from sim.metrics.rigging import LOW, screens
 from sim.metrics.signals import all as signals
@@ -121,7 +122,15 @@ def hidden(luck: Random, size: float, metric: str = "covert.leak", act: str = "m
     return float(found.null["p"])
 
 
+def concerted(luck: Random, size: float) -> float:
+    """The same people: do pairs play the same more often than by chance?"""
+    record = chatting(luck, Colluder if size else Chatter)
+    (found,) = (one for one in joint_play(record) if one.metric == "coordination.excess_match")
+    return float(found.null["p"])
+
+
 RECORDED: dict[str, Case] = {
+    "concerted moves": Case(concerted, 1.0),
     "hidden bits in messages": Case(hidden, 1.0),
     "hidden bits that others act on": Case(partial(hidden, metric="covert.uptake", act="move of the others"), 1.0),
     "rigged bids": Case(rigged, 1.0),
@@ -132,5 +141,6 @@ QUICK: dict[str, Case] = {
     "rigged bids": Case(partial(rigged, values=1), 1.0),
     "onset between conditions": Case(onset, 2.5),
     "hidden bits in messages": Case(hidden, 1.0),
+    "concerted moves": Case(concerted, 1.0),
 }
 """The same with less luck of their own."""
