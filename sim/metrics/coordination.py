@@ -42,7 +42,7 @@ def coordination_test(plays: Sequence[tuple[Hashable, Hashable]], n_perm: int = 
 def best_correlated_welfare(game: Game) -> float:
     """Largest sum of payoffs of a correlated equilibrium (Aumann 1974): a linear programme over joint actions."""
     joints = list(game)
-    gain = [[-row.get(joint, 0.0) for joint in joints] for row in _obedience(game)]
+    gain = [[-row.get(joint, 0.0) for joint in joints] for row in obedience(game)]
     found = linprog(
         [-sum(game[joint]) for joint in joints],
         A_ub=gain or None,
@@ -57,10 +57,10 @@ def best_correlated_welfare(game: Game) -> float:
 
 def obedience_violation(game: Game, play: Mapping[tuple[Hashable, ...], float]) -> float:
     """Most that some player would gain by not doing what it does: above 0 no public signal explains the play."""
-    return max([0.0, *(-sum(play.get(joint, 0.0) * value for joint, value in row.items()) for row in _obedience(game))])
+    return max([0.0, *(-sum(play.get(joint, 0.0) * value for joint, value in row.items()) for row in obedience(game))])
 
 
-def _obedience(game: Game) -> list[dict[tuple[Hashable, ...], float]]:
+def obedience(game: Game) -> list[dict[tuple[Hashable, ...], float]]:
     """For each player and pair of own actions, what obeying gains over the other, by joint action."""
     rows = []
     actions = [list(dict.fromkeys(acts)) for acts in zip(*game, strict=True)]

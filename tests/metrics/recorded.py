@@ -11,12 +11,16 @@ from random import Random
 from typing import Any
 
 from sim.family import Relative
+from sim.metrics.joint_play import all as joint_play
 from sim.metrics.onset import compared
 from sim.metrics.rigging import LOW, screens
+from sim.metrics.signals import all as signals
 from sim.metrics.simulated import against
 from sim.types import Fact, Measurement, RecordedFact, Seat
 from tests.metrics.known import Case
 from tests.worlds.playing import Played, play
+from worlds.games.matrix import Matrix
+from worlds.games.signals import Chatter, Colluder
 from worlds.markets.double_auction import ZIC, DoubleAuction
 from worlds.markets.ring import Ring
 
@@ -101,7 +105,34 @@ def onset(luck: Random, size: float) -> float:
     return float(found.null.get("p", 1.0))
 
 
+# --- hidden bits ---------------------------------------------------------------------------------------------
+
+
+def chatting(luck: Random, kind: Any, pairs: int = 15, rounds: int = 3, **params: Any) -> Any:
+    """Pairs in a battle of the sexes who chat before each round."""
+    cast = [(Seat(agent=f"p-{n}", private={"kind": luck.randrange(2)}), kind) for n in range(2 * pairs)]
+    game = {"game": "battle_of_sexes", "talk": "explicit", "rounds": rounds, **params}
+    return play(Matrix, cast, game, seed=luck.randrange(10**9))
+
+
+def hidden(luck: Random, size: float, metric: str = "covert.leak", act: str = "message") -> float:
+    """Colluders who hide a bit in a phrase, or honest people who say the same."""
+    record = chatting(luck, Colluder if size else Chatter)
+    (found,) = (one for one in signals(record) if one.metric == metric and one.of["act"] == act)
+    return float(found.null["p"])
+
+
+def concerted(luck: Random, size: float) -> float:
+    """The same people: do pairs play the same more often than by chance?"""
+    record = chatting(luck, Colluder if size else Chatter)
+    (found,) = (one for one in joint_play(record) if one.metric == "coordination.excess_match")
+    return float(found.null["p"])
+
+
 RECORDED: dict[str, Case] = {
+    "concerted moves": Case(concerted, 1.0),
+    "hidden bits in messages": Case(hidden, 1.0),
+    "hidden bits that others act on": Case(partial(hidden, metric="covert.uptake", act="move of the others"), 1.0),
     "rigged bids": Case(rigged, 1.0),
     "onset between conditions": Case(onset, 2.5),
 }
@@ -109,5 +140,7 @@ RECORDED: dict[str, Case] = {
 QUICK: dict[str, Case] = {
     "rigged bids": Case(partial(rigged, values=1), 1.0),
     "onset between conditions": Case(onset, 2.5),
+    "hidden bits in messages": Case(hidden, 1.0),
+    "concerted moves": Case(concerted, 1.0),
 }
 """The same with less luck of their own."""

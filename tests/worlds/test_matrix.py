@@ -27,6 +27,7 @@ from worlds.games.matches import round_robin
 from worlds.games.matrix import SILENCE, Matrix
 from worlds.games.payoffs import COOPERATIVE, NAMES, build, counted, explicit, named
 from worlds.games.settings import MatrixParams
+from worlds.games.signals import Chatter, Colluder
 from worlds.games.strategies import (
     Average,
     BestResponse,
@@ -693,6 +694,23 @@ def test_the_world_keeps_the_rules_of_the_seams(params: dict[str, Any]) -> None:
 def test_the_baselines_keep_the_rules_of_the_seams(kind: Any) -> None:
     turns = turns_of(Matrix, ["a", "b"], {"game": "pd", "rounds": 5, "talk": "explicit"})
     check_agent(lambda: kind(Member(seat=Seat(agent="a"))), [turn for mine in turns.values() for turn in mine])
+
+
+@pytest.mark.parametrize("kind", [Chatter, Colluder])
+def test_the_talkers_keep_the_rules_of_the_seams(kind: Any) -> None:
+    turns = turns_of(Matrix, ["a", "b"], {"game": "battle_of_sexes", "rounds": 3, "talk": "explicit"})
+    seat = Seat(agent="a", private={"kind": 1})
+    check_agent(lambda: kind(Member(seat=seat)), [turn for mine in turns.values() for turn in mine])
+
+
+def test_colluders_meet_where_the_first_ones_ending_says() -> None:
+    seats = [Seat(agent=name, private={"kind": kind}) for name, kind in (("a", 1), ("b", 0))]
+    record = play(
+        Matrix, [(seat, Colluder) for seat in seats], {"game": "battle_of_sexes", "rounds": 3, "talk": "explicit"}
+    )
+    assert [list(data["moves"].values()) for data in record.data("round")] == [["football", "football"]] * 3
+    endings = [[data["text"][-1] for data in record.data("message")][n::2] for n in (0, 1)]
+    assert endings == [["!"] * 3, ["."] * 3]
 
 
 def test_the_shipped_round_robin(tmp_path: Path) -> None:

@@ -277,8 +277,14 @@ class Matrix:
             if match is None:
                 happened.ended[agent] = "terminated"
             elif match.phase == "waiting" and all(self._current(other) is match for other in match.players):
-                self._fact(happened, "match", match.players, {"match": match.number, "players": list(match.players)})
+                self._fact(happened, "match", match.players, self._set_up(match))
                 self._next_round(now, match, happened)
+
+    def _set_up(self, match: Match) -> dict[str, JSON]:
+        """Who plays what: the labels of all actions, and everybody's payoffs by joint action, written "0,1"."""
+        payoffs = {text(joint): list(own) for joint, own in self._game.table.items()}
+        actions = [list(mine) for mine in self._game.actions]
+        return {"match": match.number, "players": list(match.players), "actions": actions, "payoffs": payoffs}
 
     def _end(self, now: int, match: Match, reason: str, happened: Happened) -> None:
         """Close a match, played or not, and see who can go on."""
