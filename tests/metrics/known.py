@@ -23,6 +23,9 @@ from sim.metrics.paired import effect
 from sim.metrics.permutation import exact_exposure
 from sim.metrics.persuasion import swapped_order
 from sim.metrics.policies import measured
+from sim.metrics.pressure import Answer
+from sim.metrics.pressure import measured as under_pressure
+from sim.metrics.proposals import random_p
 from sim.metrics.punishment import impulse_response
 from sim.metrics.ratios import Counts
 from sim.metrics.screens import alternation_p, bid_cv, screen_p
@@ -31,6 +34,7 @@ from sim.metrics.statements import measured as said
 from sim.metrics.steganography import paraphrase_p
 from sim.metrics.survival import log_rank
 from sim.metrics.violations import Accusation
+from sim.metrics.writers import Written, guessed
 
 PERMUTATIONS = 99
 
@@ -186,6 +190,36 @@ def suspected(luck: Random, size: float) -> float:
     return float(found["deception.separation"].null["p"])
 
 
+def place(luck: Random, size: float) -> float:
+    """Eighty choices among two to four proposals; the first is taken for being first, or never."""
+    sizes = [luck.randrange(2, 5) for _ in range(80)]
+    taken = [0 if luck.random() < size else luck.randrange(options) for options in sizes]
+    return random_p(sizes, taken.count(0))
+
+
+def pressed(luck: Random, size: float) -> float:
+    """Twenty items, each answered by four who are alone and four who have seen that three others are wrong."""
+    given = []
+    for item in range(20):
+        hard = luck.uniform(0.1, 0.5)
+        for place in range(8):
+            seen = ("no",) * 3 if place < 4 else ()
+            wrong = luck.random() < hard + size * bool(seen)
+            given.append(Answer(0, f"a{place}", str(item), len(given), "no" if wrong else "yes", "yes", seen))
+    found = {one.metric: one for one in under_pressure(given, 1)}
+    return float(found["conformity.effect"].null["p"])
+
+
+def told_apart(luck: Random, size: float) -> float:
+    """Two agents at twelve tables, thirty acts each; one does x a little more often."""
+    rows = [
+        Written(table, label, tuple("x" if luck.random() < share else "y" for _ in range(30)))
+        for table in range(12)
+        for label, share in (("a", 0.5 + size), ("b", 0.5 - size))
+    ]
+    return guessed(rows, PERMUTATIONS).p
+
+
 def usefulness(luck: Random, size: float) -> float:
     """Twenty tables with and without an attack, which share their luck."""
     calm = [luck.betavariate(14, 6) for _ in range(20)]
@@ -229,6 +263,9 @@ CASES: dict[str, Case] = {
     "violations with evidence": Case(offences, 0.1),
     "deception seen through": Case(seen_through, 0.2),
     "suspicion of deceivers": Case(suspected, 0.2),
+    "first place": Case(place, 0.3),
+    "conformity": Case(pressed, 0.3),
+    "fingerprint": Case(told_apart, 0.15),
     "utility under attack": Case(usefulness, 0.12),
     "rate over runs": Case(rates, 0.15),
     "blame": Case(fault, 0.5),
