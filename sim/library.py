@@ -196,10 +196,16 @@ def measure(path: Path, metrics: Sequence[Metric] | None = None, secrets: Sequen
         wanted = _default_metrics(run, path) if metrics is None else metrics
         found = [measurement for metric in wanted for measurement in measured_by(metric, run)]
     if manifest.status == "finished":
-        project = Project(path.with_name(PROJECT))
-        project.measure(manifest.id, found)
-        project.close()
+        keep(path, found)
     return found
+
+
+def keep(path: Path, found: Sequence[Measurement]) -> None:
+    """Keep measurements of a run in the project file beside it."""
+    with Run(path) as run:
+        name = run.manifest().id
+    with Project(path.with_name(PROJECT)) as project:
+        project.measure(name, found)
 
 
 def _default_metrics(run: Run, path: Path) -> list[Metric]:
