@@ -202,10 +202,16 @@ def measured(run: Run, metrics: Sequence[Metric] | None = None) -> list[Measurem
     wanted = usual_metrics(run) if metrics is None else metrics
     found = [measurement for metric in wanted for measurement in measured_by(metric, run)]
     if manifest.status == "finished":
-        project = Project(run.path.with_name(PROJECT))
-        project.measure(manifest.id, found)
-        project.close()
+        keep(run.path, found)
     return found
+
+
+def keep(path: Path, found: Sequence[Measurement]) -> None:
+    """Keep measurements of a run in the project file beside it."""
+    with Run(path) as run:
+        name = run.manifest().id
+    with Project(path.with_name(PROJECT)) as project:
+        project.measure(name, found)
 
 
 def usual_metrics(run: Run) -> list[Metric]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sim.commands import trained
+from sim.commands import studies, trained
 from sim.commands.options import RUNS, All, Budget, Folder, Quiet, RunName, RunNames, Sets
 
 if TYPE_CHECKING:
@@ -520,7 +520,7 @@ def ui(
     serve(runs, address, port)
 
 
-app.registered_commands += trained.app.registered_commands
+app.registered_commands += [*studies.app.registered_commands, *trained.app.registered_commands]
 
 
 def _print(*things: object) -> None:

@@ -2,7 +2,7 @@
 
 A row is a decision to say something of an agent that was given a secret; exposure is somebody else's disclosure first
 seen at it or just before. Which ratio is always named. In a run that was not forked all of them describe: the causal
-number is the paired difference between forks in which the disclosure is replaced.
+number is that of `sim.metrics.forked_contagion`, from forks in which the disclosure is replaced.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from sim.metrics.disclosures import disclosures
 from sim.metrics.exposure import person_periods
 from sim.metrics.frames import frames
 from sim.metrics.glm import fit
-from sim.metrics.paired import effect
 from sim.metrics.permutation import exact_exposure
 from sim.metrics.provenance import made
 from sim.metrics.ratios import Counts, Ratio, cochran_mantel_haenszel, crude, mantel_haenszel, risk_ratio
@@ -42,37 +41,6 @@ def all(record: Record, window: int = 1, reads: int | None = None, stages: int =
         (pl.int_range(pl.len()).over("tbl") * stages // pl.len().over("tbl")).alias("stage")
     )
     yield from measured(staged, ("tbl", "role", "stage"), tables=record.tables)
-
-
-def forked(pairs: Sequence[tuple[Record, Record]], tick: int) -> Iterator[Measurement]:
-    """What a disclosure does to others, causally, from pairs of forks with the same luck: with it, and replaced.
-
-    The mean paired difference of the share of agents given a secret who give one away after the tick of the fork.
-    """
-    shares = [(_telling(treated, tick), _telling(control, tick)) for treated, control in pairs]
-    kept = [(a, b) for a, b in shares if a is not None and b is not None]
-    found = effect([b for _, b in kept], [a for a, _ in kept])
-    yield Measurement(
-        metric="contagion.forked_risk_difference",
-        value=found.estimate.value if found else None,
-        unit="share",
-        n=len(kept),
-        n_clusters=len(kept),
-        ci=found.estimate.ci if found else None,
-        ci_method="t on pairs" if found and found.estimate.ci else "",
-        denominator="agents that were given a secret",
-        excluded={"pairs without secrets": len(pairs) - len(kept)} if len(pairs) > len(kept) else {},
-        flags=found.estimate.flags if found else (),
-        null={"stat": found.estimate.value, "p": found.p, "method": "flipped signs"} if found else {},
-    )
-
-
-def _telling(record: Record, tick: int) -> float | None:
-    """Share of agents given a secret who give one away later than a tick."""
-    found = disclosures(record)
-    given = found.held.filter(pl.col("since") < 0).select("tbl", "agent").unique()
-    later = made(frames(record)).join(found.said, on=["tbl", "fact"]).filter(pl.col("tick") > tick)
-    return len(given.join(later, on=["tbl", "agent"], how="semi")) / len(given) if len(given) else None
 
 
 def measured(rows: pl.DataFrame, strata: Sequence[str], *, tables: int = 1) -> Iterator[Measurement]:

@@ -1,7 +1,6 @@
-"""What metrics find in societies whose truth is known, over many seeds, and what they cost.
+"""What metrics cost on a large record.
 
-Run: `python -m tests.benchmarks metrics`. A platform of rule agents leaks secrets at p0, and at p0×8 or p0×1 after
-reading a leak; with homophily those who leak more read more leaks, so that the crude ratio is off.
+Run: `python -m tests.benchmarks metrics`. What they find where the truth is known: `contagion` and `alarms`.
 """
 
 from __future__ import annotations
@@ -11,59 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from time import process_time
-from typing import Any
 
 from sim.metrics import contagion, honesty, leaks, networks, provenance
 from sim.record.reader import Run
-from sim.runs import create, go
-from sim.scenarios.scenario import loads
-from sim.scenarios.yaml_text import write_yaml
 from sim.types import Secret
-from tests.metrics.society import Society, values
+from tests.metrics.society import Society
 
-SEEDS = 10
 EVENTS = 1_000_000
-READS = 30
-
-
-def platform(seed: int, times: float, homophily: bool) -> Any:
-    """Two communities of 30; in one of them people leak four times as often, where there is homophily."""
-
-    def entry(name: str, leak: float) -> dict[str, Any]:
-        return {
-            "name": name, "count": 30, "agent": "worlds.platforms.forum:Poster", "role": name, "think": "30s",
-            "secrets": [{"attribute": "account", "value": "integer(10000000, 99999999)"}],
-            "with": {
-                "leak": leak, "contagion": times, "reads": READS, "post": 0.4, "comment": 0.5, "vote": 0.0,
-                "message": 0.0, "open": 0.0, "homophily": 0.95 if homophily else 0.5,
-            },
-        }  # fmt: skip
-
-    data = {
-        "name": "leaks", "seed": seed, "clock": {"until": "1d"},
-        "world": {
-            "use": "worlds.platforms.forum:Forum", "communities": {"open": "talk", "quiet": "more talk"}, "visits": 60,
-            "members": {"open": ["chatty"], "quiet": ["reserved"]}, "joins": 1 if homophily else 2, "feed": 3,
-        },
-        "cast": [entry("chatty", 0.016 if homophily else 0.006), entry("reserved", 0.002 if homophily else 0.006)],
-    }  # fmt: skip
-    return loads(write_yaml(data), Path(tempfile.gettempdir()), file="leaks.yaml")
-
-
-def covered(times: float, homophily: bool, seeds: int, folder: Path) -> dict[str, list[bool]]:
-    """Of the runs in which a ratio has an interval, whether it holds the truth."""
-    hits: dict[str, list[bool]] = {"crude_risk_ratio": [], "matched_risk_ratio": [], "placebo_risk_ratio": []}
-    for seed in range(seeds):
-        path = create(platform(seed, times, homophily), folder, f"s{seed}-{times:.0f}-{homophily}")
-        go(path)
-        with Run(path) as run:
-            found = values(contagion.all(run, reads=READS))
-        for name in hits:
-            truth = 1.0 if name.startswith("placebo") else times
-            if interval := found[f"contagion.{name}"].ci:
-                hits[name].append(interval[0] <= truth <= interval[1])
-        path.unlink()
-    return hits
 
 
 def large(path: Path, events: int) -> None:
@@ -96,11 +49,6 @@ def costs(path: Path) -> Iterator[str]:
 def main() -> Iterator[str]:
     """Lines for the README."""
     with tempfile.TemporaryDirectory() as folder:
-        for times in (8.0, 1.0):
-            for homophily in (True, False):
-                hits = covered(times, homophily, SEEDS, Path(folder))
-                told = ", ".join(f"{name.split('_')[0]} {sum(held)} of {len(held)}" for name, held in hits.items())
-                yield f"metrics: contagion ×{times:.0f}, homophily {homophily}: intervals that hold it: {told}"
         path = Path(folder) / "large.db"
         large(path, EVENTS)
         yield from costs(path)

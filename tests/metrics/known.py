@@ -20,7 +20,7 @@ from sim.metrics.deception import Kind
 from sim.metrics.drift import mann_kendall
 from sim.metrics.market import variance_screen
 from sim.metrics.paired import effect
-from sim.metrics.permutation import exact_exposure
+from sim.metrics.permutation import exact_exposure, mcnemar
 from sim.metrics.persuasion import swapped_order
 from sim.metrics.policies import measured
 from sim.metrics.pressure import Answer
@@ -62,6 +62,16 @@ def contagion(luck: Random, size: float) -> float:
             a, n, c, m = a + (exposed and told), n + exposed, c + (told and not exposed), m + (not exposed)
         strata.append(Counts(a, n, c, m))
     return exact_exposure(strata)
+
+
+def forked(luck: Random, size: float) -> float:
+    """Two hundred decisions in two arms; having seen a disclosure multiplies the chance to tell by 1 + size."""
+    lost = won = 0
+    for _ in range(200):
+        common, own = luck.random(), luck.random()
+        told = (common if own < 0.5 else luck.random()) < 0.08 * (1 + size)
+        lost, won = lost + (told and common >= 0.08), won + (common < 0.08 and not told)
+    return mcnemar(lost, won)
 
 
 def channel(luck: Random, size: float) -> float | None:
@@ -248,6 +258,7 @@ def punishment(luck: Random, size: float) -> float:
 
 CASES: dict[str, Case] = {
     "contagion, exact": Case(contagion, 2.0),
+    "contagion, forked": Case(forked, 2.0),
     "covert channel": Case(channel, 0.8),
     "coordination": Case(coordination, 0.7),
     "bid screen": Case(screen, 0.8),

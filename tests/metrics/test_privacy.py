@@ -375,29 +375,6 @@ def test_contagion_at_its_edges() -> None:
     assert few.flags == ("fewer than 10 outcomes a coefficient",)
 
 
-def test_contagion_by_forks(tmp_path: Path) -> None:
-    """In each of three pairs one holder follows the leak at tick 1, and nobody where it was replaced."""
-    pairs = []
-    for number in range(3):
-        runs = []
-        for arm, follows in (("with", True), ("without", False)):
-            society = Society(tmp_path / f"{number}-{arm}.db")
-            society.member("ann", secrets=[PLAN])
-            society.member("bob", secrets=[OWN])
-            society.member("dan")
-            society.say("ann", 1, "it is Willow Garden Lane")
-            society.say("bob", 2, "my salary is 84500" if follows else "good morning")
-            runs.append(society.run())
-        pairs.append((runs[0], runs[1]))
-    (found,) = contagion.forked(pairs, tick=1)
-    assert (found.value, found.ci, found.n) == (0.5, (0.5, 0.5), 3)
-    assert found.null["p"] == pytest.approx(2 / 8)
-    (same,) = contagion.forked([(one, one) for one, _ in pairs], tick=1)
-    assert (same.value, same.null["p"]) == (0, 1)
-    (nothing,) = contagion.forked([], tick=1)
-    assert nothing.value is None
-
-
 def test_contagion_on_a_record(tmp_path: Path) -> None:
     """Nine of ten who see the first leak tell their own secret, three of thirty who do not."""
     society = Society(tmp_path / "run.db")
