@@ -31,6 +31,7 @@ from sim.types import (
     Action,
     Agent,
     AgentId,
+    Become,
     Change,
     Completion,
     How,
@@ -83,12 +84,19 @@ class Player:
         self.wakes = (-1, 0)
         """Last tick of a decision and how many were started in it."""
 
+    def become(self, other: Player) -> None:
+        """Take over another one's mind and what it knows of itself; memory stays where the minds are of one kind."""
+        if type(other.agent) is type(self.agent):
+            other.agent.state = self.agent.state
+        self.member, self.agent = other.member, other.agent
+
 
 class Decision:
     """One decision in progress: a turn, its mind and the calls it waits for."""
 
     __slots__ = (
         "action",
+        "agent",
         "answered",
         "calls",
         "digest",
@@ -110,6 +118,8 @@ class Decision:
     def __init__(self, table: Table, player: Player, turn: Turn, seen: int, nth: int, due: int) -> None:
         self.table = table
         self.player = player
+        self.agent = player.agent
+        """Whose mind it is."""
         self.turn = turn
         self.seen = seen
         self.nth = nth
@@ -136,7 +146,7 @@ class Slot:
     __slots__ = ("changes", "due", "missing", "timer", "wakes")
 
     def __init__(self) -> None:
-        self.changes: list[tuple[Change, Player | None]] = []
+        self.changes: list[tuple[Change | Become, Player | None]] = []
         self.due: list[Decision] = []
         self.wakes: dict[AgentId, bool] = {}
         """Whom to ask, and whether that interrupts."""
@@ -168,7 +178,7 @@ class Table:
         pump: Callable[[], None] = lambda: None,
         until: int | None = None,
         stops: Sequence[tuple[str, int]] = (),
-        interventions: Sequence[tuple[int, Change, Player | None]] = (),
+        interventions: Sequence[tuple[int, Change | Become, Player | None]] = (),
         branches: Sequence[tuple[int, int]] = (),
         mind_path: tuple[Key, ...] = (),
         branch: tuple[int, int] | None = None,
@@ -242,11 +252,14 @@ class Table:
         """Whether the next event can happen: all minds due in it have finished."""
         return not self._slots[self.next].missing
 
-    def intend(self, tick: int, change: Change, joiner: Player | None = None) -> None:
-        """Let a change, and whoever joins by it, come at a tick that has not begun, after those intended before."""
+    def intend(self, tick: int, change: Change | Become, player: Player | None = None) -> None:
+        """Let a change come at a tick that has not begun, after those intended before.
+
+        `player`: who joins by it, or what an agent becomes.
+        """
         if slot := self._slot(tick):
-            slot.changes.append((change, joiner))
-            self._expected += joiner is not None
+            slot.changes.append((change, player))
+            self._expected += isinstance(change, Join)
 
     def thinking(self, agent: AgentId) -> tuple[int, int] | None:
         """Tick and number of the decision that an agent is at."""
@@ -330,15 +343,20 @@ class Table:
                 f"agents that think for 0 ticks keep waking each other: {', '.join(agents[:10])}"
             )
 
-    def _change(self, now: int, slot: Slot, change: Change, player: Player | None) -> None:
+    def _change(self, now: int, slot: Slot, change: Change | Become, player: Player | None) -> None:
         """Apply an intervention; one on an agent that is gone is recorded and does nothing."""
         data = change_json(change)
-        if isinstance(change, Leave):
-            leaver = self._players.get(change.agent)
-            if leaver is None or not leaver.live:
+        if isinstance(change, Leave | Become):
+            there = self._players.get(change.agent)
+            if there is None or not there.live:
                 self.log.event(now, self.round, "change", "", {**data, "skipped": "not in play"})
                 return
-            self._retire(leaver)
+            if isinstance(change, Become):
+                assert player is not None
+                there.become(player)
+                self.log.event(now, self.round, "change", "", data)
+                return
+            self._retire(there)
         self.log.event(now, self.round, "change", "", data)
         if isinstance(change, Join) and player is not None:
             self._expected -= 1
@@ -370,8 +388,8 @@ class Table:
             player = decision.player
             player.decision = None
             player.interrupts = 0
-            if action.state is not None:  # the decision stands: now the agent remembers
-                player.agent.state = action.state
+            if action.state is not None and type(decision.agent) is type(player.agent):
+                player.agent.state = action.state  # the decision stands: now the agent remembers
             if player.again:
                 player.again = False
                 slot.wakes.setdefault(player.id, False)

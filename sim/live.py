@@ -19,7 +19,7 @@ from sim.scenarios.timeline import move_of
 from sim.types import JSON
 
 KINDS = ("say", "set", "leave")
-"""What can be done to a run that is going on; a join needs a fork."""
+"""What can be done to a run that is going on; who joins or becomes another needs a fork."""
 
 
 class Refused(ValueError):
@@ -62,9 +62,9 @@ def intervene(session: Session, spec: Mapping[str, JSON], table: int | None = No
 
 def _check(spec: Mapping[str, JSON]) -> None:
     kind = spec.get("do")
-    if kind == "join":
+    if kind in ("join", "become"):
         raise Refused(
-            "nobody can join a run that is going on; fork it: agora fork RUN --at TIME --edit '{do: join, …}'"
+            f"{kind}: not in a run that is going on; fork it: agora fork RUN --at TIME --edit '{{do: {kind}, …}}'"
         )
     if kind not in KINDS:
         raise Refused(f"do: {shown(kind)} is no intervention; {nearest(str(kind), KINDS)}")

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from sim.blobs import encode_ids
-from sim.types import Change, Fact, Join, Leave, Result, Say, Seat, Set
+from sim.types import Become, Change, Fact, Join, Leave, Result, Say, Seat, Set
 
 Row: TypeAlias = tuple[Any, ...]
 """Ints, strings, bytes and None, in the column order of the record's tables."""
@@ -145,7 +145,7 @@ def _differ(recorded: tuple[str, Row], replayed: tuple[str, Row]) -> str:
     )
 
 
-def change_json(change: Change) -> dict[str, Any]:
+def change_json(change: Change | Become) -> dict[str, Any]:
     """An intervention as it stands in the log."""
     match change:
         case Say(text=text, to=to):
@@ -156,6 +156,8 @@ def change_json(change: Change) -> dict[str, Any]:
             return {"do": "join", "seat": seat_json(seat)}
         case Leave(agent=agent):
             return {"do": "leave", "agent": agent}
+        case Become(agent=agent, what=what):
+            return {"do": "become", "agent": agent, **what}
 
 
 def seat_json(seat: Seat) -> dict[str, Any]:

@@ -336,7 +336,16 @@ class Leave(Struct, frozen=True, kw_only=True):
     agent: AgentId
 
 
+class Become(Struct, frozen=True, kw_only=True):
+    """Intervention: from its next turn on, an agent is another one, in the same seat. The world does not hear of it."""
+
+    agent: AgentId
+    what: Mapping[str, JSON]
+    """What is another: use, with, model, persona."""
+
+
 Change: TypeAlias = Say | Set | Join | Leave
+"""What a world is told of."""
 
 
 # --- the protocols --------------------------------------------------------------------------------
