@@ -33,9 +33,10 @@ from sim.types import (
     Action,
     Agent,
     AgentId,
-    Change,
+    Become,
     Completion,
     How,
+    Intervention,
     Join,
     Leave,
     Member,
@@ -85,12 +86,19 @@ class Player:
         self.wakes = (-1, 0)
         """Last tick of a decision and how many were started in it."""
 
+    def become(self, other: Player) -> None:
+        """Take over another one's mind and what it knows of itself; memory stays where the minds are of one kind."""
+        if type(other.agent) is type(self.agent):
+            other.agent.state = self.agent.state
+        self.member, self.agent = other.member, other.agent
+
 
 class Decision:
     """One decision in progress: a turn, its mind and the calls it waits for."""
 
     __slots__ = (
         "action",
+        "agent",
         "answered",
         "calls",
         "digest",
@@ -112,6 +120,8 @@ class Decision:
     def __init__(self, table: Table, player: Player, turn: Turn, seen: int, nth: int, due: int) -> None:
         self.table = table
         self.player = player
+        self.agent = player.agent
+        """Whose mind it is."""
         self.turn = turn
         self.seen = seen
         self.nth = nth
@@ -138,7 +148,7 @@ class Slot:
     __slots__ = ("changes", "due", "missing", "timer", "wakes")
 
     def __init__(self) -> None:
-        self.changes: list[tuple[Change | Act, Player | None]] = []
+        self.changes: list[tuple[Intervention, Player | None]] = []
         self.due: list[Decision] = []
         self.wakes: dict[AgentId, bool] = {}
         """Whom to ask, and whether that interrupts."""
@@ -170,7 +180,7 @@ class Table:
         pump: Callable[[], None] = lambda: None,
         until: int | None = None,
         stops: Sequence[tuple[str, int]] = (),
-        interventions: Sequence[tuple[int, Change | Act, Player | None]] = (),
+        interventions: Sequence[tuple[int, Intervention, Player | None]] = (),
         branches: Sequence[tuple[int, int]] = (),
         mind_path: tuple[Key, ...] = (),
         branch: tuple[int, int] | None = None,
@@ -246,11 +256,14 @@ class Table:
         """Whether the next event can happen: all minds due in it have finished."""
         return not self._slots[self.next].missing
 
-    def intend(self, tick: int, change: Change | Act, joiner: Player | None = None) -> None:
-        """Let a change, and whoever joins by it, come at a tick that has not begun, after those intended before."""
+    def intend(self, tick: int, change: Intervention, player: Player | None = None) -> None:
+        """Let an intervention come at a tick that has not begun, after those intended before.
+
+        `player`: who joins by it, or what an agent becomes.
+        """
         if slot := self._slot(tick):
-            slot.changes.append((change, joiner))
-            self._expected += joiner is not None
+            slot.changes.append((change, player))
+            self._expected += isinstance(change, Join)
 
     def thinking(self, agent: AgentId) -> tuple[int, int] | None:
         """Tick and number of the decision that an agent is at."""
@@ -334,19 +347,23 @@ class Table:
                 f"agents that think for 0 ticks keep waking each other: {', '.join(agents[:10])}"
             )
 
-    def _change(self, now: int, slot: Slot, change: Change | Act, player: Player | None) -> None:
+    def _change(self, now: int, slot: Slot, change: Intervention, player: Player | None) -> None:
         """Apply an intervention; one on an agent that is gone is recorded and does nothing."""
         data = change_json(change)
-        if isinstance(change, Leave | Act):
-            meant = self._players.get(change.agent)
-            if meant is None or not meant.live:
+        if isinstance(change, Leave | Act | Become):
+            there = self._players.get(change.agent)
+            if there is None or not there.live:
                 self.log.event(now, self.round, "change", "", {**data, "skipped": "not in play"})
                 return
             if isinstance(change, Leave):
-                self._retire(meant)
+                self._retire(there)
+            elif isinstance(change, Become):
+                assert player is not None
+                there.become(player)
+            else:
+                self._acts[change.agent] = change
         self.log.event(now, self.round, "change", "", data)
-        if isinstance(change, Act):
-            self._acts[change.agent] = change
+        if isinstance(change, Act | Become):
             return
         if isinstance(change, Join) and player is not None:
             self._expected -= 1
@@ -380,8 +397,8 @@ class Table:
             player = decision.player
             player.decision = None
             player.interrupts = 0
-            if action.state is not None:  # the decision stands: now the agent remembers
-                player.agent.state = action.state
+            if action.state is not None and type(decision.agent) is type(player.agent):
+                player.agent.state = action.state  # the decision stands: now the agent remembers
             if player.again:
                 player.again = False
                 slot.wakes.setdefault(player.id, False)

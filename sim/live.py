@@ -62,9 +62,10 @@ def intervene(session: Session, spec: Mapping[str, JSON], table: int | None = No
 
 def _check(spec: Mapping[str, JSON]) -> None:
     kind = spec.get("do")
-    if kind in ("join", "act"):
-        who = "nobody can join" if kind == "join" else "nobody can be made to act in"
-        raise Refused(f"{who} a run that is going on; fork it: agora fork RUN --at TIME --edit '{{do: {kind}, …}}'")
+    if kind in ("join", "act", "become"):
+        raise Refused(
+            f"{kind}: not in a run that is going on; fork it: agora fork RUN --at TIME --edit '{{do: {kind}, …}}'"
+        )
     if kind not in KINDS:
         raise Refused(f"do: {shown(kind)} is no intervention; {nearest(str(kind), KINDS)}")
     if given := {"at", "table"} & spec.keys():

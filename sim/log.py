@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from sim.blobs import encode_ids
-from sim.types import Act, Change, Fact, Join, Leave, Result, Say, Seat, Set
+from sim.types import Act, Become, Fact, Intervention, Join, Leave, Result, Say, Seat, Set
 
 Row: TypeAlias = tuple[Any, ...]
 """Ints, strings, bytes and None, in the column order of the record's tables."""
@@ -145,7 +145,7 @@ def _differ(recorded: tuple[str, Row], replayed: tuple[str, Row]) -> str:
     )
 
 
-def change_json(change: Change | Act) -> dict[str, Any]:
+def change_json(change: Intervention) -> dict[str, Any]:
     """An intervention as it stands in the log."""
     match change:
         case Say(text=text, to=to):
@@ -158,6 +158,8 @@ def change_json(change: Change | Act) -> dict[str, Any]:
             return {"do": "leave", "agent": agent}
         case Act(agent=agent, answer=answer):
             return {"do": "act", "agent": agent, "answer": answer}
+        case Become(agent=agent, what=what):
+            return {"do": "become", "agent": agent, **what}
 
 
 def seat_json(seat: Seat) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from sim.runs import cast_rows, table_of
 from sim.scenarios.cast import thaw
 from sim.scenarios.plan import plan
 from sim.scenarios.scenario import loads
-from sim.types import Agent, AgentId, Request
+from sim.types import Agent, AgentId, Join, Request
 from sim.voices import Pool
 
 
@@ -65,5 +65,6 @@ def recall(path: Path, agent: AgentId, at: int, table: int = 0) -> Recollection:
         )
         host, one = Host(calls), planned.tables[table]
         host.run([table_of(planned, one, host, NoLog(table), lineage.branches)], last=at)
-        players = {player.id: player for player in (*one.players, *(who for *_, who in one.interventions if who))}
+        joined = [who for _, change, who in one.interventions if who and isinstance(change, Join)]
+        players = {player.id: player for player in (*one.players, *joined)}
         return Recollection(agent=players[agent].agent, rules=calls.rules)

@@ -11,7 +11,7 @@ from sim.kernel import Player, Table
 from sim.log import Log, NoLog, Row
 from sim.quantities import distribution
 from sim.streams import Root, Streams
-from sim.types import DEFAULT_SAMPLING, Act, Agent, Change, Engine, Member, Sampling, Seat, World
+from sim.types import DEFAULT_SAMPLING, Agent, Engine, Intervention, Member, Sampling, Seat, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def simulate(
     seed: int = 0,
     until: int | None = None,
     stops: Sequence[tuple[str, int]] = (),
-    interventions: Sequence[tuple[int, Change | Act, Player | None]] = (),
+    interventions: Sequence[tuple[int, Intervention, Player | None]] = (),
     engines: Mapping[str, Engine] | None = None,
     sampling: Sampling = DEFAULT_SAMPLING,
     record: bool = True,

@@ -342,7 +342,12 @@ class Leave(Struct, frozen=True, kw_only=True):
     agent: AgentId
 
 
-Change: TypeAlias = Say | Set | Join | Leave
+class Become(Struct, frozen=True, kw_only=True):
+    """Intervention: from its next turn on, an agent is another one, in the same seat. The world does not hear of it."""
+
+    agent: AgentId
+    what: Mapping[str, JSON]
+    """What is another: use, with, model, persona."""
 
 
 class Act(Struct, frozen=True, kw_only=True):
@@ -353,6 +358,12 @@ class Act(Struct, frozen=True, kw_only=True):
 
     agent: AgentId
     answer: JSON
+
+
+Change: TypeAlias = Say | Set | Join | Leave
+"""What a world is told of."""
+Intervention: TypeAlias = Change | Act | Become
+"""What is done to a run from outside."""
 
 
 # --- the protocols --------------------------------------------------------------------------------

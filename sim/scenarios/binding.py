@@ -15,10 +15,20 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from sim.quantities import Distribution
+from sim.scenarios.becoming import became, becomings, what
 from sim.scenarios.draws import drawable, think_time
 from sim.scenarios.located import Keys, ScenarioError, nearest, shown
 from sim.scenarios.resolve import ResolveError, keywords, resolve
-from sim.scenarios.scenario_schema import ENGINES, STOP_RULE, CastEntry, FromPrivate, ModelSettings, Scenario, Taken
+from sim.scenarios.scenario_schema import (
+    ENGINES,
+    STOP_RULE,
+    BecomeAt,
+    CastEntry,
+    FromPrivate,
+    ModelSettings,
+    Scenario,
+    Taken,
+)
 from sim.scenarios.strict import checked
 from sim.types import ALL, JSON, Agent, Metric, World
 
@@ -43,6 +53,8 @@ class Bound:
     """The agents' classes by entry name."""
     seats: Mapping[str, Callable[..., Agent]]
     """The classes of those that decide instead, by agent."""
+    becoming: Mapping[int, Callable[..., Agent]]
+    """The classes of minds that agents get by interventions, by where these stand."""
     thinks: Mapping[str, Distribution]
     """Think times in ticks, by entry name."""
     metrics: tuple[Metric, ...]
@@ -62,6 +74,7 @@ def bind(scenario: Scenario) -> Bound:
     for keys, entry in entries:
         _check_draws(scenario, keys, entry)
     seats = {agent: _seat(scenario, agent) for agent in scenario.seats}
+    becoming = {index: _becoming(scenario, index, one) for index, one in becomings(scenario).items()}
     own: tuple[Metric, ...] = tuple(getattr(world, "metrics", ()))
     measured = [_metric(scenario, index, path) for index, path in enumerate(scenario.measure)]
     return Bound(
@@ -72,6 +85,7 @@ def bind(scenario: Scenario) -> Bound:
         changeable=frozenset(getattr(world, "changeable", ())),
         minds=minds,
         seats=seats,
+        becoming=becoming,
         thinks={entry.name: _think(scenario, keys, entry) for keys, entry in entries},
         metrics=tuple(dict.fromkeys([*own, *measured])),
     )
@@ -228,17 +242,30 @@ def _seat(scenario: Scenario, agent: str) -> Callable[..., Agent]:
     return _mind(scenario, ("seats", agent), scenario.seats[agent])
 
 
+def _becoming(scenario: Scenario, index: int, one: BecomeAt) -> Callable[..., Agent]:
+    """The class of the mind that an agent gets by an intervention."""
+    keys: Keys = ("interventions", index)
+    if agents_named(scenario, one.agent) != [one.agent]:
+        raise nobody(scenario, (*keys, "agent"), one.agent)
+    if not what(one):
+        raise scenario.error(keys, "nothing is another; write persona, use, with or model")
+    mind, _ = became(scenario, index)
+    if mind.model in scenario.models and scenario.models[mind.model].person:
+        raise scenario.error((*keys, "model"), f"{mind.model} is a person, who takes a seat from the start; see seats")
+    return _mind(scenario, keys, mind, "use")
+
+
 def nobody(scenario: Scenario, keys: Keys, name: str) -> ScenarioError:
     """The error where no agent goes by a name."""
     known = [agent for _, entry in scenario.entries for agent in (entry.name, *entry.agents[:100])]
     return scenario.error(keys, f"no agent has the id {shown(name)}; {nearest(name, known)}")
 
 
-def _mind(scenario: Scenario, keys: Keys, entry: CastEntry | Taken) -> Callable[..., Agent]:
-    """The class of an entry's agents, its model and constructor settings checked."""
-    mind = _resolved(scenario, (*keys, "agent"), entry.agent)
+def _mind(scenario: Scenario, keys: Keys, entry: CastEntry | Taken, key: str = "agent") -> Callable[..., Agent]:
+    """The class of an entry's agents, its model and constructor settings checked; `key`: where the class is named."""
+    mind = _resolved(scenario, (*keys, key), entry.agent)
     if not callable(mind) or not hasattr(mind, "act"):
-        raise scenario.error((*keys, "agent"), f"{entry.agent} is no agent: it has no act; see sim.types:Agent")
+        raise scenario.error((*keys, key), f"{entry.agent} is no agent: it has no act; see sim.types:Agent")
     if entry.model and entry.model not in scenario.models:
         message = f"no model is named {shown(entry.model)}; {nearest(entry.model, scenario.models)}"
         raise scenario.error((*keys, "model"), message)

@@ -142,7 +142,7 @@ def _thawed(row: Row, entry: str, scenario: Scenario) -> Frozen:
         persona=orjson.loads(persona),
         secrets=tuple(Secret(**{**each, "norms": tuple(each["norms"])}) for each in orjson.loads(secrets)),
         model=model,
-        context=_context(scenario, model),
+        context=context(scenario, model),
         past=past,
     )
     return Frozen(table=table, place=place, entry=entry, member=member, think=think, joined=joined)
@@ -209,11 +209,12 @@ def _member(scenario: Scenario, entry: CastEntry, agent: AgentId, persona: dict[
         persona=persona,
         secrets=tuple(_secret(secret, n, agent, private, streams) for n, secret in enumerate(entry.secrets)),
         model=model,
-        context=_context(scenario, model),
+        context=context(scenario, model),
     )
 
 
-def _context(scenario: Scenario, model: str) -> int:
+def context(scenario: Scenario, model: str) -> int:
+    """Tokens that an agent's model can hold."""
     return scenario.models[model].context if model in scenario.models else NO_CONTEXT
 
 

@@ -10,16 +10,19 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec.structs import replace as change
+
 from sim.kernel import Player
+from sim.scenarios.becoming import became
 from sim.scenarios.binding import Bound, bind
-from sim.scenarios.cast import Frozen, cast_hash, freeze
+from sim.scenarios.cast import Frozen, cast_hash, context, freeze
 from sim.scenarios.draws import think_time
 from sim.scenarios.located import Keys
 from sim.scenarios.resolve import source_hash
 from sim.scenarios.scenario_schema import CastEntry, ModelSettings, Scenario, Taken
 from sim.scenarios.timeline import Move, timeline
 from sim.streams import Key, Root, Streams
-from sim.types import JSON, Act, Agent, AgentId, Change, Join, Metric, World
+from sim.types import JSON, Agent, AgentId, Become, Intervention, Join, Member, Metric, World
 
 
 class Branch(NamedTuple):
@@ -40,8 +43,8 @@ class TablePlan:
     world: World
     players: tuple[Player, ...]
     """Those seated from the start, in cast order."""
-    interventions: tuple[tuple[int, Change | Act, Player | None], ...]
-    """Tick, change and who joins by it; by tick, then in file order."""
+    interventions: tuple[tuple[int, Intervention, Player | None], ...]
+    """Tick, change and who joins by it, or what an agent becomes; by tick, then in file order."""
     streams: Streams
     """All luck of this table; its root is shared with no other."""
     mind_path: tuple[Key, ...]
@@ -106,6 +109,7 @@ def _code(scenario: Scenario, bound: Bound) -> dict[str, str]:
     things: dict[str, Callable[..., object]] = {scenario.world.use: bound.world}
     things |= {entry.agent: bound.minds[entry.name] for _, entry in scenario.entries}
     things |= {taken.agent: bound.seats[agent] for agent, taken in scenario.seats.items()}
+    things |= {became(scenario, index)[0].agent: mind for index, mind in bound.becoming.items()}
     return {path: source_hash(things[path]) for path in sorted(things)}
 
 
@@ -113,6 +117,7 @@ def _table(
     scenario: Scenario, bound: Bound, moves: Sequence[Move], number: int, cast: Sequence[Frozen], branch: Branch
 ) -> TablePlan:
     entries = {entry.name: (path, entry) for path, entry in scenario.entries}
+    there = {frozen.member.seat.agent: frozen for frozen in cast}
     players: list[Player] = []
     joiners: dict[AgentId, Player] = {}
     for frozen in cast:
@@ -126,7 +131,11 @@ def _table(
         table=number,
         world=_world(scenario, bound),
         players=tuple(players),
-        interventions=tuple(_intervention(move, joiners) for move in moves if move.table in (None, number)),
+        interventions=tuple(
+            (move.tick, *_intervention(scenario, bound, move, joiners, there))
+            for move in moves
+            if move.table in (None, number)
+        ),
         streams=Streams(Root(scenario.seed), ("table", branch.table // scenario.group)),
         mind_path=("group", branch.table % scenario.group) if scenario.group > 1 else (),
         branch=(branch.tick, branch.luck) if branch.luck else None,
@@ -145,23 +154,50 @@ def _player(scenario: Scenario, bound: Bound, frozen: Frozen, path: Keys, entry:
     make, agent_id = bound.minds[entry.name], frozen.member.seat.agent
     if agent_id in scenario.seats:
         spec, make, path = scenario.seats[agent_id], bound.seats[agent_id], ("seats", agent_id)
-    try:
-        agent: Agent = make(frozen.member, **deepcopy(spec.settings))
-    except Exception as error:
-        where = (*path, "with") if spec.settings else path
-        raise scenario.error(where, f"{spec.agent} refuses its settings: {_words(error)}") from error
     think = bound.thinks[entry.name]
     if frozen.think != str(entry.think):
         think = think_time(frozen.think, scenario.clock.tick_ms)
-    return Player(frozen.member, agent, think)
+    return Player(frozen.member, _agent(scenario, make, frozen.member, spec, path), think)
+
+
+def _became(scenario: Scenario, bound: Bound, frozen: Frozen, index: int) -> Player:
+    """What an agent becomes by an intervention; its think time stays."""
+    mind, persona = became(scenario, index)
+    member = change(
+        frozen.member,
+        persona={**frozen.member.persona, **persona},
+        model=mind.model,
+        context=context(scenario, mind.model),
+    )
+    agent = _agent(scenario, bound.becoming[index], member, mind, ("interventions", index))
+    return Player(member, agent, bound.thinks[frozen.entry])
+
+
+def _agent(
+    scenario: Scenario, make: Callable[..., Agent], member: Member, spec: CastEntry | Taken, path: Keys
+) -> Agent:
+    try:
+        return make(member, **deepcopy(spec.settings))
+    except Exception as error:
+        where = (*path, "with") if spec.settings else path
+        raise scenario.error(where, f"{spec.agent} refuses its settings: {_words(error)}") from error
 
 
 def _words(error: Exception) -> str:
     return str(error) if isinstance(error, ValueError) and str(error) else f"{type(error).__name__}: {error}"
 
 
-def _intervention(move: Move, joiners: Mapping[AgentId, Player]) -> tuple[int, Change | Act, Player | None]:
+def _intervention(
+    scenario: Scenario,
+    bound: Bound,
+    move: Move,
+    joiners: Mapping[AgentId, Player],
+    there: Mapping[AgentId, Frozen],
+) -> tuple[Intervention, Player | None]:
+    """The change, and who joins by it or what an agent becomes."""
+    if isinstance(move.change, Become):
+        return move.change, _became(scenario, bound, there[move.change.agent], move.index)
     if move.change is not None:
-        return move.tick, move.change, None
+        return move.change, None
     player = joiners[move.joins]
-    return move.tick, Join(seat=player.member.seat), player
+    return Join(seat=player.member.seat), player

@@ -328,7 +328,31 @@ class ActAt(Strict):
     """The only table that it reaches; all of them where not given."""
 
 
-Intervention: TypeAlias = Annotated[SayAt | SetAt | JoinAt | LeaveAt | ActAt, Field(discriminator="do")]
+class BecomeAt(Strict):
+    """From its next turn on an agent is another one, or another mind decides for it; the world does not hear of it.
+
+    It keeps its seat, its secrets and its think time, and its memory where its mind's class stays the same.
+    """
+
+    do: Literal["become"]
+    """Always become."""
+    at: Duration
+    """When."""
+    agent: str
+    """Its id."""
+    persona: Persona | None = None
+    """Keys of its persona that are new."""
+    use: Dotted | None = None
+    """The new class of its mind."""
+    settings: dict[str, JsonValue] = Field(default_factory=dict, alias="with")
+    """Keywords of the class's constructor: all of a new class, those that are new of the same."""
+    model: str | None = None
+    """Another entry of `models`; empty for a mind that uses none."""
+    table: int | None = Field(default=None, ge=0)
+    """The only table that it reaches; all of them where not given."""
+
+
+Intervention: TypeAlias = Annotated[SayAt | SetAt | JoinAt | LeaveAt | ActAt | BecomeAt, Field(discriminator="do")]
 
 
 class Stop(Strict):

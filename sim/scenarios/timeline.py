@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sim.scenarios.becoming import what
 from sim.scenarios.binding import Bound, agents_named, nobody, world_params
 from sim.scenarios.located import Keys, ScenarioError, nearest, shown
-from sim.scenarios.scenario_schema import ActAt, JoinAt, LeaveAt, SayAt, Scenario, SetAt
-from sim.types import ALL, Act, AgentId, Audience, Leave, Say, Set
+from sim.scenarios.scenario_schema import ActAt, BecomeAt, JoinAt, LeaveAt, SayAt, Scenario, SetAt
+from sim.types import ALL, Act, AgentId, Audience, Become, Leave, Say, Set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,12 +16,14 @@ class Move:
     """One intervention at its tick."""
 
     tick: int
-    change: Say | Set | Leave | Act | None
+    change: Say | Set | Leave | Act | Become | None
     """None: somebody joins."""
     joins: AgentId = ""
     """Who."""
     table: int | None = None
     """The only table that it reaches; None: all."""
+    index: int = 0
+    """Where it stands in the scenario."""
 
 
 def timeline(scenario: Scenario, bound: Bound) -> list[Move]:
@@ -38,15 +41,17 @@ def move_of(scenario: Scenario, bound: Bound, index: int) -> Move:
     keys, spec = ("interventions", index), scenario.interventions[index]
     tick = scenario.ticks((*keys, "at"), spec.at)
     if isinstance(spec, JoinAt):
-        return Move(tick=tick, change=None, joins=spec.entry.name)
+        return Move(tick=tick, change=None, joins=spec.entry.name, index=index)
     if spec.table is not None and spec.table >= scenario.tables:
         raise scenario.error((*keys, "table"), f"there is no table {spec.table}; the last is {scenario.tables - 1}")
-    return Move(tick=tick, change=_change(scenario, bound, keys, spec), table=spec.table)
+    return Move(tick=tick, change=_change(scenario, bound, keys, spec), table=spec.table, index=index)
 
 
 def _change(
-    scenario: Scenario, bound: Bound, keys: Keys, spec: SayAt | SetAt | LeaveAt | ActAt
-) -> Say | Set | Leave | Act:
+    scenario: Scenario, bound: Bound, keys: Keys, spec: SayAt | SetAt | LeaveAt | ActAt | BecomeAt
+) -> Say | Set | Leave | Act | Become:
+    if isinstance(spec, BecomeAt):
+        return Become(agent=spec.agent, what=what(spec))
     if isinstance(spec, SayAt):
         return Say(text=spec.text, to=_audience(scenario, keys, spec.to))
     if isinstance(spec, SetAt):

@@ -80,6 +80,40 @@ def test_an_edit_changes_only_what_it_reaches(parents: dict[str, Path], tmp_path
         fork(parents["bargaining"], tmp_path, 30, edits=[edit])
 
 
+def test_who_becomes_nobody_else_decides_as_before(parents: dict[str, Path], tmp_path: Path) -> None:
+    edit = {"at": 20, "do": "become", "agent": "slow-1", "use": "agents.llm:LLMAgent", "with": {"memory_tokens": 160}}
+    child = fork(parents["bargaining"], tmp_path, 20, edits=[edit])
+    session = go(child)
+    assert session.calls is not None
+    assert session.calls.reused == session.calls.submitted, "free"
+    same = [[row[4:9] for row in decisions(path)] for path in (child, parents["bargaining"])]
+    assert same[0] == same[1]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"persona": {"name": "Zoe", "goals": ["never give way"]}},
+        {"with": {"instructions": "Be generous."}},
+        {"use": "agents.scripted:RandomLegal", "model": ""},
+    ],
+)
+def test_who_becomes_another_reaches_those_it_meets_only(
+    other: dict[str, Any], parents: dict[str, Path], tmp_path: Path
+) -> None:
+    edit = {"at": 5, "do": "become", "agent": "slow-1", **other}
+    child = fork(parents["bargaining"], tmp_path, 5, edits=[edit])
+    assert go(child).status == "finished"
+    pair = {"slow-1", "slow-2"}
+    rows = [decisions(path) for path in (child, parents["bargaining"])]
+    assert [row[4:9] for row in rows[0] if row[4] not in pair] == [row[4:9] for row in rows[1] if row[4] not in pair]
+    assert [row[4:9] for row in rows[0] if row[4] in pair] != [row[4:9] for row in rows[1] if row[4] in pair]
+    assert [row for row in log_of(child) if row[1][2] < 5] == [
+        row for row in log_of(parents["bargaining"]) if row[1][2] < 5
+    ]
+    assert verify(child).whole
+
+
 def test_other_models_from_then_on(parents: dict[str, Path], tmp_path: Path) -> None:
     child = fork(parents["forum"], tmp_path, AT["forum"], sets=["models.m.temperature=0.1"])
     go(child)
