@@ -205,5 +205,5 @@ def test_a_policy_learns_from_stored_runs(
 
 def test_a_checkpoint_of_another_format_is_told(tmp_path: Path) -> None:
     checkpoint.write(tmp_path, 3, {}, {"format": 0})
-    with pytest.raises(TrainingError, match="checkpoint-000003 has format 0, this agora-sim goes on from 1:"):
+    with pytest.raises(TrainingError, match="checkpoint-000003 has format 0, this agora-sim goes on from 2:"):
         checkpoint.read(tmp_path)

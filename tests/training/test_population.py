@@ -127,7 +127,7 @@ def test_searches_about_nothing_are_refused(tmp_path: Path, change: str, why: st
 
 
 def test_a_reward_that_nobody_works_out_is_told(tmp_path: Path) -> None:
-    what = plan(tmp_path, "reward=[{kind: judge}]")
+    what = plan(tmp_path, "reward=[{kind: judge, rubric: Is it good?}]")
     with pytest.raises(TrainingError, match="reward judge: nobody works it out"):
         Breeding(tmp_path / "search", what)
 
