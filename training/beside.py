@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from training.constraint import Masks, Texts
-from training.critic import Valuer, heads_of, read_values
+from training.critic import Valuer, read_values
 from training.entropies import History, centres, extended
 from training.extras import Extras
 from training.forward import Weights
 from training.learner import Learner
 from training.readout import read_options, read_tokens
-from training.recipe import Recipe
+from training.recipe import Recipe, heads_of
 from training.reward import Anchored, LogRatio
 from training.rows import Floats
 from training.slots import EntropyBand
@@ -43,7 +43,7 @@ def beside(
         read = read_tokens(rows, dict.fromkeys(learners, base), masks, texts)
         own = tuple(row.logprobs if one.logprobs else () for row, one in zip(rows, read, strict=True))
         found = replace(found, policy=own, reference=tuple(one.logprobs for one in read))
-    if heads := heads_of(recipe):
+    if heads := heads_of(recipe, "prompt"):
         valuers = {name: Valuer(one.policy.active, one.critic) for name, one in learners.items() if one.critic}
         found = replace(found, values=read_values(rows, valuers, heads))
     return found

@@ -18,7 +18,7 @@ import torch
 from sim.types import JSON
 from training.plan import TrainingError
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever what the notes or tensors mean changes."""
 
 _NAME = re.compile(r"checkpoint-(\d{6})")

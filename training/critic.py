@@ -1,19 +1,22 @@
 """Critics: small heads that say what states are worth, on the last hidden states of the policy that they value.
 
-They read the hidden states and do not pull on them: a value loss moves heads only, at a rate of their own. Predictions
-start at 0. Where a seat's next decision is worth G, the state after the one before it is, too: so a head knows states
-that end with an answer, which is where trajectories that are cut short are read.
+They read the hidden states and do not pull on them: a value loss moves heads only, at a rate of their own. Hidden
+states of like prompts are nearly the same, so heads see how far each is from the mean of the first ones that they met,
+in standard deviations of those. Predictions start at 0. Where a seat's next decision is worth G, the state after the
+one before it is, too: so a head knows states that end with an answer, which is where trajectories that are cut short
+are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import fsum, nan
 from typing import Any
 
 import torch
 from msgspec import Struct
+from msgspec.structs import replace
 from torch import Tensor
 
 from sim.streams import Streams
@@ -23,20 +26,15 @@ from training.forward import Weights, predict
 from training.keys import learnable
 from training.packing import pack
 from training.paths import trajectories
-from training.recipe import Recipe
 from training.rows import Floats, Sample
-from training.slots import Value
 from training.trajectory import Row
 
 WIDTH = 64
 """Units of a head's hidden layer."""
+LEAST = 1e-3
+"""Deviations are taken for no smaller than this: below it is what rounding makes."""
 BUDGET = 8192
 """Padded tokens of a micro-batch that is only read."""
-
-
-def heads_of(recipe: Recipe) -> list[str]:
-    """Critics that the recipe trains."""
-    return sorted({head for extra in recipe.extra if isinstance(extra, Value) for head in extra.heads})
 
 
 class Critic:
@@ -56,6 +54,16 @@ class Critic:
         """V of each head at hidden states, [n], with the heads' gradient only."""
         hidden_nh = hidden_nh.detach().float()
         return {name: head(hidden_nh)[:, 0] for name, head in self._heads.items()}
+
+    def new(self, heads: Sequence[str]) -> list[str]:
+        """Those of the heads that have met no states yet."""
+        return [name for name in heads if not self._heads[name][0].known]
+
+    def meet(self, heads: Sequence[str], hidden: Iterable[Tensor]) -> None:
+        """Take these states, [n, h] each, for what states are like."""
+        found = torch.cat([_normal(each) for each in hidden])
+        for name in heads:
+            self._heads[name][0].meet(found)
 
     def step(self, rate: float, limit: float | None) -> None:
         """One step from the gradients there are, clipped to a norm, which are gone then."""
@@ -86,7 +94,30 @@ def _head(size: int, seed: int) -> torch.nn.Module:
     torch.nn.init.normal_(first.weight, std=size**-0.5, generator=generator)
     for zero in (first.bias, last.weight, last.bias):
         torch.nn.init.zeros_(zero)
-    return torch.nn.Sequential(torch.nn.LayerNorm(size, elementwise_affine=False), first, torch.nn.Tanh(), last)
+    return torch.nn.Sequential(_Standard(size), first, torch.nn.Tanh(), last)
+
+
+class _Standard(torch.nn.Module):  # type: ignore[misc]
+    """Normalised states by the mean and deviation of the first ones met; until then as they are."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("scale", torch.ones(size))
+        self.register_buffer("known", torch.tensor(False))
+
+    def meet(self, states_nh: Tensor) -> None:
+        self.mean.copy_(states_nh.mean(0))
+        self.scale.copy_(states_nh.std(0, correction=0).clamp(min=LEAST))
+        self.known.fill_(True)
+
+    def forward(self, hidden_nh: Tensor) -> Tensor:
+        states_nh: Tensor = (_normal(hidden_nh) - self.mean) / self.scale
+        return states_nh
+
+
+def _normal(hidden_nh: Tensor) -> Tensor:
+    return torch.nn.functional.layer_norm(hidden_nh.detach().float(), hidden_nh.shape[-1:])
 
 
 # --- what heads say of rows -------------------------------------------------------------------------------
@@ -99,13 +130,16 @@ class Valuer(Struct, frozen=True):
     critic: Critic
 
 
-def read_values(rows: Sequence[Row], valuers: Mapping[str, Valuer], heads: Sequence[str]) -> dict[str, Values]:
+def read_values(
+    rows: Sequence[Row], valuers: Mapping[str, Valuer], heads: Sequence[str], by: Mapping[int, str] | None = None
+) -> dict[str, Values]:
     """V of every decision of seats that learn, and after it; each distinct prompt and answer is read once.
 
     `valuers` are by the policy's name; a decision that somebody else took is valued by the policy of its seat. Where
-    nothing was asked, or nobody learns, there is nothing to read: 0 and no value.
+    nothing was asked, or nobody learns, there is nothing to read: 0 and no value. `by`: the policy's name of each row,
+    where the rows themselves do not say it.
     """
-    whose = _whose(rows, valuers)
+    whose = _whose(rows, valuers) if by is None else by
     asked: dict[str, dict[tuple[Tokens, Tokens], list[int]]] = {}
     for index, name in whose.items():
         row = rows[index]
@@ -124,6 +158,23 @@ def read_values(rows: Sequence[Row], valuers: Mapping[str, Valuer], heads: Seque
     return {head: Values(rows=tuple(found[head]), after=tuple(after[head])) for head in heads}
 
 
+def read_states(
+    rows: Sequence[Row],
+    before: Sequence[Tokens],
+    after: Sequence[Tokens],
+    valuers: Mapping[str, Valuer],
+    heads: Sequence[str],
+) -> dict[str, Values]:
+    """As `read_values`, of critics that see the whole state: one value of the state that a row's turn starts from.
+
+    `before` and `after` hold the states as tokens, by row.
+    """
+    told = [replace(row, prompt=state, ids=()) for row, state in zip(rows, before, strict=True)]
+    then = [replace(row, prompt=state, ids=()) for row, state in zip(rows, after, strict=True)]
+    now, later = (read_values(each, valuers, heads, _whose(rows, valuers)) for each in (told, then))
+    return {head: Values(rows=now[head].rows, after=later[head].after) for head in heads}
+
+
 def _whose(rows: Sequence[Row], valuers: Mapping[str, Valuer]) -> dict[int, str]:
     """The policy's name by whom each row of a learning seat is valued."""
     found: dict[int, str] = {}
@@ -140,16 +191,23 @@ def _read(
 ) -> dict[str, list[list[float]]]:
     """By head, V before each token of every answer and after its last one."""
     asked = [_fed(prompt, ids, {"": (nan,) * (len(ids) + 1)}) for prompt, ids in questions]
+    if new := valuer.critic.new(heads):
+        valuer.critic.meet(new, (hidden_nh for _, hidden_nh in _hidden(asked, valuer)))
     found: dict[str, list[list[float]]] = {head: [[] for _ in asked] for head in heads}
+    for places, hidden_nh in _hidden(asked, valuer):
+        values = valuer.critic.values(hidden_nh)
+        sizes = [len(asked[place].ids) for place in places]
+        for head in heads:
+            for place, each in zip(places, values[head].split(sizes), strict=True):
+                found[head][place] = each.tolist()
+    return found
+
+
+def _hidden(asked: Sequence[Sample], valuer: Valuer) -> Iterator[tuple[Sequence[int], Tensor]]:
+    """Which of the sequences, and all of their states, [n, h], micro-batch by micro-batch."""
     with valuer.weights() as model, torch.no_grad():
         for batch in pack(asked, BUDGET):
-            batch = batch.to(model.device)
-            values = valuer.critic.values(predict(model, batch).hidden_nh)
-            sizes = [len(asked[place].ids) for place in batch.places]
-            for head in heads:
-                for place, each in zip(batch.places, values[head].split(sizes), strict=True):
-                    found[head][place] = each.tolist()
-    return found
+            yield batch.places, predict(model, batch.to(model.device)).hidden_nh
 
 
 def _fed(prompt: Tokens, ids: Tokens, targets: Mapping[str, Floats], worth: Floats = ()) -> Sample:
@@ -188,6 +246,16 @@ def value_samples(rows: Sequence[Row], indices: Sequence[int], targets: Mapping[
         _fed(rows[index].prompt, rows[index].ids, each, (1 / total,) * (len(rows[index].ids) + 1))
         for index, each in aims.items()
     ]
+
+
+def state_samples(states: Sequence[Tokens], indices: Sequence[int], targets: Mapping[str, PerToken]) -> list[Sample]:
+    """As `value_samples`, for critics that see the whole state: one state a row."""
+    aims: dict[int, dict[str, Floats]] = {}
+    for index in indices:
+        for head, each in targets.items():
+            if each[index] and states[index]:
+                aims.setdefault(index, {})[head] = each[index][:1]
+    return [_fed(states[index], (), each, (1 / len(aims),)) for index, each in aims.items()]
 
 
 def explained(values: Values, targets: PerToken) -> float:

@@ -10,6 +10,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from sim.types import Tokens
+
 PerRow: TypeAlias = tuple[float, ...]
 """One number a row."""
 PerToken: TypeAlias = tuple[tuple[float, ...], ...]
@@ -48,6 +50,8 @@ class Extras(Struct, frozen=True, kw_only=True):
     """Reward that each option would have earned at this row, all else as it was."""
     judge: PerRow = ()
     """A judge's score."""
+    states: tuple[Tokens, ...] = ()
+    """What critics read that see the world's whole state; empty where nobody learns."""
 
 
 NO_EXTRAS = Extras()

@@ -1,16 +1,17 @@
 """What a teacher would say where the learner was: cross entropy on its answers (DAgger).
 
 At a choice the label is the teacher's whole distribution over the options, which is what its sampled answers are on
-average. Free text is labelled where the teacher itself spoke.
+average; of a scripted agent it is the answer that it gives. Free text is labelled where the teacher itself spoke.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import exp
 
 from msgspec.structs import replace
 
+from sim.types import JSON
 from training.constraint import Masks, Texts, distribution
 from training.forward import Weights
 from training.matchup import name_of
@@ -45,4 +46,21 @@ def lessons(
                 f"{row.episode} {row.seat} turn {row.turn}: a teacher labels choices, and this is free text of the "
                 "learner's; let the teacher speak itself (actors teacher, beta 1), or distil with ref_kl"
             )
+    return found
+
+
+def demonstrated(
+    rows: Sequence[Row], kept: Sequence[int], name: str, answers: Mapping[int, JSON], masks: Masks
+) -> dict[int, list[Sample]]:
+    """As `lessons`, of a scripted agent's `answers` by row. Raises ValueError where one is none of the options."""
+    found = {}
+    for i in kept:
+        row = rows[i]
+        if i not in answers or not row.options or name_of(row.policy) != name:
+            continue
+        if answers[i] not in row.options:
+            raise ValueError(f"{row.episode} {row.seat} turn {row.turn}: the teacher said {answers[i]!r}, no option")
+        options = question(row.prompt, masks(row.options), row.temperature, "")
+        said = options[row.options.index(answers[i])]
+        found[i] = [replace(said, label=(1.0,) * len(said.ids), count=1)]
     return found

@@ -17,9 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sim.types import Tokens
 from training import slots
 from training.constraint import Masks, Texts, distribution
-from training.critic import Critic, heads_of, value_samples
+from training.critic import Critic, state_samples, value_samples
 from training.diagnostics import Diagnostics
 from training.estimate import Estimate
 from training.forward import Weights, predict
@@ -28,7 +29,7 @@ from training.loss import Scores, loss, step_divisor
 from training.packing import Batch, pack
 from training.pairs import pairs
 from training.policy import Policy
-from training.recipe import Optimiser, Recipe
+from training.recipe import Optimiser, Recipe, heads_of
 from training.rows import (
     Floats,
     Sample,
@@ -96,12 +97,13 @@ class Learner:
         teacher: Weights | None = None,
         lessons: Mapping[int, Sequence[Sample]] = MappingProxyType({}),
         centres: Sequence[Floats] = (),
+        states: Sequence[Tokens] = (),
     ) -> dict[str, float]:
         """One update from the rows of this policy that the estimate keeps; with none of them nothing moves.
 
         `lessons` are what a teacher labelled, by row, each row of weight 1; they count alike in the mean. `centres` are
-        the middles of the entropy band, of every row's tokens. Its numbers: the loss and its terms, diagnostics, the
-        gradient's norm before clipping, what was learnt from.
+        the middles of the entropy band, of every row's tokens; `states` what critics read that see everything. Its
+        numbers: the loss and its terms, diagnostics, the gradient's norm before clipping, what was learnt from.
         """
         settings = self.recipe.optimiser
         for group in self.optimiser.param_groups:
@@ -114,6 +116,7 @@ class Learner:
             if (
                 samples := merge(
                     self._samples(rows, found, [i for i in indices if i in kept], centres)
+                    + self._valued_samples(rows, found, [i for i in indices if i in kept], states)
                     + labelled([lessons[i] for i in indices if i in lessons])
                 )
             )
@@ -173,8 +176,16 @@ class Learner:
                 made += pair_samples(both, lambda row: distribution(row, self._masks, self._texts))
             if isinstance(extra, slots.CEObs):
                 made += observed_samples(kept)
-        made += value_samples(rows, indices, found.targets)
         return made
+
+    def _valued_samples(
+        self, rows: Sequence[Row], found: Estimate, indices: Sequence[int], states: Sequence[Tokens]
+    ) -> list[Sample]:
+        """What critics learn from, each of what it reads."""
+        seeing = set(heads_of(self.recipe, "state"))
+        plain = {head: aims for head, aims in found.targets.items() if head not in seeing}
+        whole = {head: aims for head, aims in found.targets.items() if head in seeing}
+        return value_samples(rows, indices, plain) + (state_samples(states, indices, whole) if whole else [])
 
     def _part(self, made: Sequence[Sample], steps: int, reference: Weights | None, teacher: Weights | None) -> _Part:
         device = self.policy.parameters()[0].device

@@ -56,6 +56,7 @@ from training.sync import Publisher
 from training.teacher import Classroom, imitates, teacher
 from training.trajectory import Row
 from training.watching import Watching
+from training.witness import Witness
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +143,7 @@ class Trainer:
         self._firsts |= {first(name) for name in anew}
         self._publisher.named = set(self._firsts)
         self._teacher = teacher(recipe, self._classroom())
+        self._witness = Witness(plan, self._scenario, voices, self._entries, self._base, self._masks, folder)
         self._episodes = Episodes(
             plan=plan,
             scenario=self._scenario,
@@ -197,7 +199,7 @@ class Trainer:
         middles, entropies = banded(recipe, rows, self._team.learners, self._masks, texts, state.entropies)
         try:
             found = estimate(recipe, rows, extras, state.credit, state.update, self._team.versions)
-        except ValueError as error:  # a slot reads what nobody works out here: a judge, a true answer
+        except ValueError as error:  # a slot reads what nobody works out here
             raise TrainingError(f"{recipe.name}: {error}") from error
         numbers = {**_counts(rows, found)}
         for head, targets in found.targets.items():
@@ -211,6 +213,7 @@ class Trainer:
                 reference=self._base.plain,
                 teacher=self._teacher.weights if self._teacher else None,
                 lessons=self._lessons(name, given, own),
+                states=extras.states if given is rows else (),
                 centres=middles if given is rows else (),
             )
             mine = [row for row in rows if row.policy.partition("@")[0] == name]
@@ -285,7 +288,10 @@ class Trainer:
     def _extras(self, rows: Sequence[Row]) -> Extras:
         earlier = {name: one.active for name, one in self._team.references.items()}
         masks, texts = self._masks, self._engine.banned
-        return beside(self.plan.recipe, rows, self._team.learners, masks, texts, earlier=earlier, base=self._base.plain)
+        found = beside(
+            self.plan.recipe, rows, self._team.learners, masks, texts, earlier=earlier, base=self._base.plain
+        )
+        return self._witness.extras(rows, found, self._team.learners, self._state.update)
 
     def _classroom(self) -> Classroom:
         return Classroom(
@@ -301,7 +307,7 @@ class Trainer:
     def _lessons(self, name: str, rows: Sequence[Row], found: Estimate) -> dict[int, list[Sample]]:
         """What the teacher would say in the policy's seats, where the recipe imitates it."""
         if self._teacher is None or self._teacher.weights is None or not any(map(imitates, self.plan.recipe.extra)):
-            return {}
+            return self._witness.lessons(rows, found.kept.indices, name, self._state.update)
         masks, texts = self._masks, self._engine.banned
         try:
             return lessons(rows, found.kept.indices, name, self._teacher.weights, masks, texts)

@@ -10,8 +10,9 @@ from typing import Any
 from sim.scenarios.yaml_text import read_yaml, write_yaml
 from training import roster, slots
 from training.credit import Tag
-from training.recipe import Recipe
+from training.recipe import Recipe, heads_of
 from training.recipe import loads as read_recipe
+from training.reward import InfoGain, Judge, Regret
 from training.rollout import writes
 from training.structures import start
 
@@ -127,23 +128,40 @@ def _check_teachers(recipe: Recipe) -> None:
             )
     if len(names) > 1:
         raise TrainingError(f"{recipe.name}: one teacher at a time, not {' and '.join(sorted(names))}")
-    if any(isinstance(extra, slots.CE) and extra.labels == "teacher" for extra in recipe.extra) and not acting:
-        raise TrainingError(f"{recipe.name}: extra ce: labels teacher are those of the actors teacher; choose them")
+    asked = [extra for extra in recipe.extra if isinstance(extra, slots.CE) and extra.labels == "teacher"]
+    if any(not extra.teacher for extra in asked) and not acting:
+        raise TrainingError(
+            f"{recipe.name}: extra ce: labels teacher are those of the actors teacher, or of a scripted agent; choose "
+            "them, or name the agent under extra.….teacher"
+        )
+    if any(extra.teacher for extra in asked) and (acting or len(asked) > 1):
+        raise TrainingError(f"{recipe.name}: extra ce: one teacher at a time; a scripted agent labels and does not act")
 
 
-UNPAID = {
-    "judge": "nobody judges rows",
-    "info_gain": "no world says what the true answer is",
-    "regret": "what other options would have earned is not worked out",
-}
-"""Reward sources that the loop cannot pay, and why."""
+UNWATCHED = (InfoGain, Judge, Regret)
+"""Reward sources that have whole episodes told again."""
+
+
+def retells(recipe: Recipe) -> list[str]:
+    """The slots for which episodes are told again."""
+    found = [f"reward {source.kind}" for source in recipe.reward if isinstance(source, UNWATCHED)]
+    found += ["extra value: sees state"] * bool(heads_of(recipe, "state"))
+    return found + ["extra ce: a scripted teacher"] * (scripted(recipe) is not None)
+
+
+def scripted(recipe: Recipe) -> slots.CE | None:
+    """The term whose labels are a scripted agent's."""
+    return next((extra for extra in recipe.extra if isinstance(extra, slots.CE) and extra.teacher), None)
 
 
 def _check_readings(recipe: Recipe) -> None:
     """Raises TrainingError where a slot reads what no record holds."""
-    for source in recipe.reward:
-        if source.kind in UNPAID:
-            raise TrainingError(f"{recipe.name}: reward {source.kind}: {UNPAID[source.kind]}; choose another source")
+    told = retells(recipe)
+    if told and isinstance(recipe.structure, slots.Tree | slots.Stored):
+        raise TrainingError(
+            f"{recipe.name}: {told[0]} needs whole episodes, which the structure {recipe.structure.kind} has not; "
+            "choose independent, group, trial, chop or propose"
+        )
     tags = {tag for term in recipe.credit if isinstance(term.span, Tag) for tag in term.span.tags} - {"summary"}
     if tags:
         raise TrainingError(

@@ -178,6 +178,11 @@ class Base:
         self.adapted = Adapted(self._plain)
         self.policies: dict[str, Policy] = {}
 
+    @property
+    def longest(self) -> int:
+        """Tokens that the model can read at once."""
+        return int(self._plain.config.max_position_embeddings)
+
     def create(
         self,
         name: str,

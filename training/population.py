@@ -27,7 +27,7 @@ from training import checkpoint
 from training.genetic import Genome, Search, search
 from training.loop import Done
 from training.matchup import Matchup
-from training.plan import UNPAID, Plan, TrainingError
+from training.plan import UNWATCHED, Plan, TrainingError
 from training.reward import Anchored, LogRatio, rewards
 from training.rollout import Stage, abandon
 from training.slots import Group, Independent, Population, Propose
@@ -48,7 +48,7 @@ def check_bred(plan: Plan) -> None:
             f"{recipe.name}: structure {recipe.structure.kind}: a population plays independent, group or propose"
         )
     for source in recipe.reward:
-        if source.kind in UNPAID or isinstance(source, Anchored | LogRatio):
+        if isinstance(source, (*UNWATCHED, Anchored, LogRatio)):
             raise TrainingError(f"{recipe.name}: reward {source.kind}: nobody works it out for a population")
     if plan.start or plan.runs:
         raise TrainingError(f"{recipe.name}: a population takes no weights and no stored runs; leave them out")

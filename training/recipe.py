@@ -17,7 +17,7 @@ from training.credit import Tag, Term
 from training.curriculum import Curriculum
 from training.filtering import Filter
 from training.modulation import Modulation
-from training.returns import SMDP, CrossEpisode, Q
+from training.returns import GAE, SMDP, CrossEpisode, Q
 from training.returns import Tree as TreeReturn
 from training.reward import Source
 from training.schedule import Weight
@@ -174,6 +174,12 @@ def loads(text: str, file: str = "recipe.yaml", overrides: Sequence[str] = ()) -
     return recipe
 
 
+def heads_of(recipe: Recipe, *sees: str) -> list[str]:
+    """Critics that the recipe trains, all or those that see `prompt` or `state`."""
+    values = [extra for extra in recipe.extra if isinstance(extra, Value) and (not sees or extra.sees in sees)]
+    return sorted({head for extra in values for head in extra.heads})
+
+
 def shipped() -> list[str]:
     """Names of the recipes that come with the install."""
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
@@ -244,6 +250,13 @@ def _clashes_of_credit(recipe: Recipe) -> Iterator[tuple[Keys, str]]:
             yield at, "nodes and branches need the structure tree"
         if isinstance(term.returns, CrossEpisode) and not isinstance(recipe.structure, Trial):
             yield (*at, "returns"), "returns xep need the structure trial"
+    whole = heads_of(recipe, "state")
+    for number, term in enumerate(recipe.credit):
+        inside = isinstance(term.returns, GAE) and term.returns.level == "token"
+        if term.head in whole and inside:
+            yield ("credit", number, "returns"), f"the critic {term.head} sees states, not tokens; expected level turn"
+    if both := set(whole) & set(heads_of(recipe, "prompt")):
+        yield ("extra",), f"the critic {min(both)} sees either the prompt or the state"
     for number, one in enumerate(recipe.extra):
         unread = sorted(set(one.heads) - {term.head for term in recipe.credit}) if isinstance(one, Value) else []
         if unread:

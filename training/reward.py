@@ -58,6 +58,10 @@ class InfoGain(_Source):
     """
 
     kind: Literal["info_gain"]
+    truth: str
+    """`module:name` of what names the true answer, from the world's whole state and the agent; None: there is none."""
+    lead: str = ""
+    """Words of the agent's answer that come before the truth."""
 
 
 class LogRatio(_Source):
@@ -84,7 +88,10 @@ class Anchored(_Source):
 
 
 class Regret(_Source):
-    """What was earned minus what the best constant option would have earned, at a trajectory's last decision."""
+    """What was earned minus what the best constant option would have earned, at a trajectory's last decision.
+
+    The others' answers stay as they were (external regret), so it is for games whose players move at once, or unseen.
+    """
 
     kind: Literal["regret"]
 
@@ -103,9 +110,17 @@ class Proposal(_Source):
 
 
 class Judge(_Source):
-    """A judge's score of the row."""
+    """A judge's score of the row: the number of the verdict that a model gives."""
 
     kind: Literal["judge"]
+    model: str = "judge"
+    """Who judges: an entry of the scenario's `models:` that does not learn."""
+    rubric: Annotated[str, Field(min_length=1)]
+    """What it is told to judge by."""
+    scores: dict[str, float] = Field(default={"no": 0.0, "yes": 1.0}, min_length=2)
+    """Its verdicts, of which it has to choose one, and what each pays."""
+    about: Literal["answer", "episode"] = "answer"
+    """What it reads: an answer with what was asked, or all of a seat's in an episode, paid at the last."""
 
 
 Source: TypeAlias = Annotated[

@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, model_validator
 
 from sim.scenarios.strict import Many, Strict
+from sim.types import JSON
 from training.genes import Gene
 from training.schedule import Weight
 
@@ -428,6 +429,8 @@ class Value(Strict):
     clip: Positive | None = None
     heads: Many[str] = ("value",)
     """Critics, by the `head` of the credit terms that use them."""
+    sees: Literal["prompt", "state"] = "prompt"
+    """What they read: what the policy does, or the world's whole state, hidden parts included."""
 
 
 class CEObs(Strict):
@@ -458,6 +461,10 @@ class CE(Strict):
     weight: Weight = 1.0
     labels: Literal["rows", "teacher", "reservoir"] = "rows"
     """The kept rows' own tokens, a teacher's answers at kept rows and at its own, or the NFSP reservoir."""
+    teacher: str = ""
+    """Of the labels `teacher`: the `module:Name` of a scripted agent; empty: the actors' teacher."""
+    settings: dict[str, JSON] = Field(default_factory=dict)
+    """Of the scripted agent, as under `with` in a scenario."""
 
 
 class _Paired(Strict):

@@ -2,8 +2,8 @@
 
 It is an entry of the scenario's `models:`, or a version `name@v` whose folder an entry's `adapters` or the training's
 own policies hold. To be read (`ref_kl`, labels) it must run on weights that are here, with the learners' vocabulary.
-Left out: demonstrations or skills shown to the learner itself, since nobody writes them; scripted agents, which answer
-views and not prompts.
+A scripted agent, which answers views and not prompts, can label only (`labels.demonstrated`). Left out: demonstrations
+or skills shown to the learner itself, since nobody writes them.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def is_read(recipe: Recipe) -> bool:
 
 
 def imitates(extra: slots.Extra) -> bool:
-    """Whether the term is a cross entropy on a teacher's answers."""
-    return isinstance(extra, slots.CE) and extra.labels == "teacher"
+    """Whether the term is a cross entropy on the answers of a teacher with weights."""
+    return isinstance(extra, slots.CE) and extra.labels == "teacher" and not extra.teacher
 
 
 def teacher(recipe: Recipe, room: Classroom) -> Teacher | None:

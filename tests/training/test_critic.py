@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from torch import Tensor
 
 from tests.training.tiny import MASK, mask, model, row
-from training.critic import Critic, Valuer, explained, following, read_values, value_samples
+from training.critic import Critic, Valuer, explained, following, read_states, read_values, state_samples, value_samples
 from training.estimate import estimate
 from training.extras import Extras, Values
 from training.learner import Learner
@@ -96,6 +96,49 @@ def test_a_seat_s_decisions_are_valued_by_its_own_policy_and_frozen_seats_by_non
     assert found.rows[0] == found.rows[1] == pytest.approx(wanted[:1], abs=1e-4)
     assert found.rows[2] == (), "nobody learns there"
     assert found.rows[3] == (0.0,), "nothing was asked there"
+
+
+def test_critics_that_see_the_state_tell_equal_prompts_apart() -> None:
+    """Both seats were asked the same; what is hidden from them differs. A = G − V(state), by hand."""
+    llama, critic = model(), shaken(heads=("value",))
+    common = {"policy": "duel@1", "logprobs": (-1.0,), "distribution": "raw"}
+    rows = [
+        row((5, 6), (7,), reward=2.0, turn=0, **common),
+        row((5, 6), (8,), reward=1.0, turn=1, ended="truncated", **common),
+        row((5, 6), (7,), reward=2.0, episode="run:1", ended="terminated", **common),
+        row((5, 6), (7,), seat="frozen", policy="", trained=False),
+    ]
+    before, after = ((5, 6, 20), (5, 6, 21), (5, 6, 30), ()), ((5, 6, 21), (5, 6, 22), (5, 6, 31), ())
+    found = read_states(rows, before, after, {"duel": valuer(llama, critic)}, ("value",))["value"]
+    wanted = [slowly(llama, critic, state, ())["value"].tolist() for state in before[:3]]
+    cut = slowly(llama, critic, (5, 6, 22), ())["value"].item()
+    assert found.rows == (*(pytest.approx(each, abs=1e-4) for each in wanted), ())
+    assert found.after[1] == pytest.approx(cut, abs=1e-4)
+    assert found.rows[0] != pytest.approx(found.rows[2], abs=1e-3)
+    (first,), (second,), (other,) = wanted
+    exact = recipe(
+        **{"credit.0.returns.gamma": "1", "credit.0.returns.lam": "1", "extra": "[{kind: value, sees: state}]"}
+    )
+    estimated = estimate(exact, rows, Extras(values={"value": found}))
+    expected = (2 + 1 + cut - first, 1 + cut - second, 2 - other)
+    assert [each[0] for each in estimated.advantages[:3]] == pytest.approx(expected, abs=1e-4)
+    samples = state_samples(before, (0, 1, 2), estimated.targets)
+    assert [(one.prompt, one.worth) for one in samples] == [(state, (1 / 3,)) for state in before[:3]]
+    assert [one.targets["value"][0] for one in samples] == pytest.approx([3 + cut, 1 + cut, 2], abs=1e-4)
+
+
+def test_states_are_taken_in_deviations_of_the_first_ones_met() -> None:
+    critic = Critic(HEADS, 8)
+    assert critic.new(HEADS) == list(HEADS)
+    states = torch.randn(50, 8, generator=torch.Generator().manual_seed(0)) / 100 + torch.arange(8.0)
+    critic.meet(("low",), [states[:20], states[20:]])
+    assert critic.new(HEADS) == ["high"]
+    standard = critic._heads["low"][0]
+    assert torch.allclose(standard(states).mean(0), torch.zeros(8), atol=1e-3)
+    assert torch.allclose(standard(states).std(0, correction=0), torch.ones(8), atol=1e-3)
+    again = Critic(HEADS, 8)
+    again.restore(critic.state())
+    assert again.new(HEADS) == ["high"]
 
 
 def test_what_a_state_is_taught() -> None:

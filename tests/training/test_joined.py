@@ -24,10 +24,7 @@ VERSION = "extra.0.teacher=good@1"
 REFUSED = {
     "evoemo_like": "actors population",
     "hiper": "no agent marks which tokens are its action",
-    "igpo": "reward info_gain: no world says",
-    "magic_like": "reward judge: nobody judges",
     "opsd": "nobody writes demonstrations",
-    "rmft": "reward regret: what other options",
     "skill_sd_like": "nobody writes demonstrations",
 }
 """Shipped recipes that the loop does not play, and why."""
@@ -47,6 +44,8 @@ def test_what_is_not_joined_is_told_before_anything_is_played(name: str) -> None
     ("recipe", "changes", "why"),
     [
         ("opd", ["extra=[{kind: ce, labels: teacher}]"], "labels teacher are those of the actors teacher"),
+        ("dagger", ["extra.0.teacher=worlds.games.strategies:Grim"], "a scripted agent labels and does not act"),
+        ("rmft", ["structure={kind: tree, size: 2, nodes: 1, branches: 1, rule: surprisal}"], "needs whole episodes"),
         ("guided_opd_like", ["extra.0.teacher=other"], "one teacher at a time, not other and teacher"),
         ("expert_corrections_like", ["structure={kind: trial, size: 1, attempts: 2}"], "plays several"),
     ],

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ from sim.record.project import Project
 from sim.record.reader import Run
 from sim.scenarios.scenario import load
 from sim.verify import verify
+from tests.training.dying import killed, moment
 from training import checkpoint
 from training.loop import Trainer
 from training.plan import Plan, TrainingError
@@ -92,42 +90,11 @@ def test_a_rollout_is_a_run_like_any_other(whole: tuple[Path, dict[str, Any]]) -
     assert verify(folder / "rollouts" / "update-000001-0.db").whole
 
 
-def _doomed(folder: Path, plan: Plan, updates: int, calls: int) -> None:
-    """Train, and die at the so-manyth row that a rollout or a step writes."""
-    from sim.record import store
-    from training import learner
-
-    count = 0
-
-    def counted(method: Any) -> Any:
-        def call(*args: Any, **named: Any) -> Any:
-            nonlocal count
-            count += 1
-            if count >= calls:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return method(*args, **named)
-
-        return call
-
-    store._insert = counted(store._insert)
-    learner.Learner._step = counted(learner.Learner._step)  # type: ignore[method-assign]
-    checkpoint.write = counted(checkpoint.write)
-    trained(folder, plan, updates)
-
-
 def test_killed_and_gone_on_with_the_weights_are_the_same_bit_by_bit(
     model: Path, whole: tuple[Path, dict[str, Any]], tmp_path: Path
 ) -> None:
     folder, plan = tmp_path / "kuhn", small(model)
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["training.loop", "worlds.games.openspiel", "agents.llm", "agents.engines.torch"])
-    died = 0
-    for calls in (4, 9):
-        process = context.Process(target=_doomed, args=(folder, plan, 4, calls))
-        process.start()
-        process.join(300)
-        died += process.exitcode == -signal.SIGKILL
-    assert died == 2
+    killed(trained, folder, plan, 4, at=moment(54, "kuhn"))
     same = trained(folder, plan, 4)
     expected = whole[1]
     for name in ("policies", "references"):
@@ -205,5 +172,5 @@ def test_a_policy_learns_from_stored_runs(
 
 def test_a_checkpoint_of_another_format_is_told(tmp_path: Path) -> None:
     checkpoint.write(tmp_path, 3, {}, {"format": 0})
-    with pytest.raises(TrainingError, match="checkpoint-000003 has format 0, this agora-sim goes on from 1:"):
+    with pytest.raises(TrainingError, match="checkpoint-000003 has format 0, this agora-sim goes on from 2:"):
         checkpoint.read(tmp_path)

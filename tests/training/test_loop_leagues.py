@@ -15,6 +15,7 @@ from sim.commands.cli import app
 from sim.record.project import Project
 from sim.record.reader import Run
 from sim.streams import Streams
+from tests.training.dying import killed, moment
 from training import checkpoint, learner, sync
 from training.acting import Mixing
 from training.averages import Averages
@@ -95,8 +96,7 @@ class Stopped(BaseException):
     ("actors", "owner", "method", "call"),
     [
         (PFSP, checkpoint, "write", 1),
-        # Three policies and an exploiter that starts anew; a response that joins; the average's step.
-        (LEAGUE, sync.Publisher, "publish", 4),
+        # A response that joins; the average's step.
         (PSRO, sync.Publisher, "publish", 1),
         (NFSP, learner.Learner, "_step", 2),
         (MIX, checkpoint, "write", 1),
@@ -121,7 +121,20 @@ def test_stopped_and_gone_on_with_it_is_the_same_bit_by_bit(
         _stop(patched, owner, method, call)
         with pytest.raises(Stopped):
             trainer.update()
-    found = trained(folder, what, 3)
+    assert_same(trained(folder, what, 3), expected)
+
+
+def test_a_killed_league_goes_on_to_the_same_bits(
+    model: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Three policies, of which an exploiter starts anew in the second update."""
+    expected, what = whole(model, LEAGUE, tmp_path_factory), plan(model, LEAGUE)
+    killed(trained, tmp_path / "kuhn", what, 3, at=moment(186, "league"))
+    assert_same(trained(tmp_path / "kuhn", what, 3), expected)
+
+
+def assert_same(found: Trained, expected: Trained) -> None:
+    """To the bit."""
     assert found.notes == expected.notes
     for name, tensors in expected.tensors["policies"].items():
         for key, value in tensors.items():

@@ -11,6 +11,7 @@ import pytest
 from sim.record.project import Project
 from sim.record.reader import Run
 from sim.scenarios.yaml_text import read_yaml
+from tests.training.dying import killed, moment
 from training import checkpoint
 from training.command import begun, cost
 from training.plan import Plan, TrainingError
@@ -77,23 +78,10 @@ def test_members_of_a_generation_meet_the_same_luck(tmp_path: Path) -> None:
     assert seeds[1] != seeds[2]
 
 
-def test_stopped_and_gone_on_with_it_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_and_gone_on_with_it_is_the_same(tmp_path: Path) -> None:
     what = plan(tmp_path)
     expected = bred(tmp_path / "whole", what, 3)
-
-    class Stopped(BaseException):
-        pass
-
-    def stop(*_: Any) -> None:
-        raise Stopped
-
-    what.write(tmp_path / "cut")
-    with Breeding(tmp_path / "cut", what) as breeding:
-        breeding.update()
-        with monkeypatch.context() as patched:
-            patched.setattr(checkpoint, "write", stop)
-            with pytest.raises(Stopped):
-                breeding.update()
+    killed(bred, tmp_path / "cut", what, 3, at=moment(62, "population"))
     assert bred(tmp_path / "cut", what, 3) == expected
     assert list((tmp_path / "cut" / "rollouts").glob("abandoned-*.db"))
 
@@ -127,7 +115,7 @@ def test_searches_about_nothing_are_refused(tmp_path: Path, change: str, why: st
 
 
 def test_a_reward_that_nobody_works_out_is_told(tmp_path: Path) -> None:
-    what = plan(tmp_path, "reward=[{kind: judge}]")
+    what = plan(tmp_path, "reward=[{kind: judge, rubric: Is it good?}]")
     with pytest.raises(TrainingError, match="reward judge: nobody works it out"):
         Breeding(tmp_path / "search", what)
 

@@ -46,6 +46,7 @@ WRONG = {
     "source=[abstract]": "source: a verified recipe was read in code, a paper or a textbook; name which",
     "curriculum=[{kind: horizon, stages: [[3, 1], [2, 2]]}]": "curriculum.0.stages: the counts [3, 2] do not rise",
     "modulation=[{kind: whiten, by: [colour]}]": "modulation.0.by: 'colour' is nothing that rows are keyed by",
+    "extra=[{kind: value, sees: all}]": "extra.0.sees: 'all' is wrong; expected 'prompt' or 'state'",
     "threads=0": "threads: 0 is wrong; expected at least 1",
     "treads=2": "treads: unknown key; did you mean threads?",
 }
@@ -89,6 +90,10 @@ def test_more_that_does_not_go_together() -> None:
         loads(GRPO, "grpo.yaml", ["credit=[]", "modulation=[{kind: whiten}]"])
     with pytest.raises(ScenarioError, match="modulation: neurd takes its advantages as they are"):
         load("neurd_like", ["modulation=[{kind: whiten}]"])
+    with pytest.raises(ScenarioError, match="the critic value sees states, not tokens; expected level turn"):
+        load("starpo", ["extra=[{kind: value, sees: state}]"])
+    with pytest.raises(ScenarioError, match="the critic value sees either the prompt or the state"):
+        load("turn_ppo", ["extra=[{kind: value}, {kind: value, sees: state}]"])
     with pytest.raises(ScenarioError, match="high is never trained"):
         load("hiper", ["extra=[{kind: value, heads: [low, termination]}]"])
 

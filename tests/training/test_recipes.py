@@ -112,7 +112,7 @@ MUTATIONS = [
     ("hierarchical_grpo", "credit.0.key", "[role, task]"),
     ("hierarchical_grpo", "credit.1.key", "[role, episode]"),
     ("ssp_like", "credit.1.baseline", "{kind: ema}"),
-    ("magic_like", "reward.0.kind", "outcome"),
+    ("magic_like", "reward", "[{kind: outcome}]"),
     ("gigpo", "credit.1.weight", "0.5"),
     ("gigpo", "credit.1.returns.gamma", "1"),
     ("gigpo", "credit.1.key", "[anchor]"),

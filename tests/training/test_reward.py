@@ -13,6 +13,8 @@ from training.recipe import loads
 from training.reward import Source, anchored, rewards
 from training.trajectory import Row
 
+GAIN = "{kind: info_gain, truth: 'somewhere:truth'}"
+
 
 def sources(text: str) -> tuple[Source, ...]:
     """The sources of a recipe whose reward slot is this YAML."""
@@ -44,7 +46,7 @@ def test_weights_follow_their_schedule() -> None:
 
 
 def test_information_gain_is_a_difference_of_probabilities_and_none_at_the_answer() -> None:
-    assert stream("{kind: info_gain}") == pytest.approx([0.3, -0.1, 0, 0, 0.5, 0.5, 0, 0, 0, 0])
+    assert stream(GAIN) == pytest.approx([0.3, -0.1, 0, 0, 0.5, 0.5, 0, 0, 0, 0])
 
 
 def test_log_ratio() -> None:
@@ -57,7 +59,7 @@ def test_log_ratio() -> None:
 
 
 def test_a_judge_is_taken_at_its_word() -> None:
-    assert stream("{kind: judge, weight: 2}") == [0, 0, 2, 6, 0, 0, -2, 10, 4, 0]
+    assert stream("{kind: judge, rubric: Is it good?, weight: 2}") == [0, 0, 2, 6, 0, 0, -2, 10, 4, 0]
 
 
 def test_regret_is_against_the_best_constant_answer() -> None:
@@ -67,10 +69,10 @@ def test_regret_is_against_the_best_constant_answer() -> None:
         stream("{kind: regret}", changing)
 
 
-@pytest.mark.parametrize("kind", ["info_gain", "log_ratio", "regret", "judge"])
-def test_what_a_source_reads_must_be_there(kind: str) -> None:
+@pytest.mark.parametrize("text", [GAIN, "{kind: log_ratio}", "{kind: regret}", "{kind: judge, rubric: Is it good?}"])
+def test_what_a_source_reads_must_be_there(text: str) -> None:
     with pytest.raises(ValueError, match="holds 0 rows, not 10"):
-        stream(f"{{kind: {kind}}}", extras=NO_EXTRAS)
+        stream(text, extras=NO_EXTRAS)
 
 
 def test_sources_are_summed_by_name() -> None:

@@ -68,6 +68,14 @@ def deal(number: int, seat: Seat, params: DisclosureParams, streams: Streams) ->
     return Recipient(intent, verified, (need,))
 
 
+def wanted(state: JSON, agent: AgentId) -> str | None:
+    """What a recipient has to find out: the value of the first item that it wants, from the world's whole state."""
+    for pair in state["pairs"]:
+        if agent == pair["recipient"] and pair["who"]["wants"]:
+            return str(pair["values"][pair["who"]["wants"][0]])
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """A move of the recipient and what came of it."""
