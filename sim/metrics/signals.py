@@ -52,21 +52,26 @@ class Acts:
 
 def all(record: Record) -> Iterator[Measurement]:
     """Bits that messages and moves tell of each type, and that the others' moves take up, by cast entry."""
-    messages, moves, answers = _read(record)
+    messages, moves, answers = read(record)
     entries = {
-        (table, member.seat.agent): _NUMBER.sub("", member.seat.agent)
+        (table, member.seat.agent): entry_of(member.seat.agent)
         for table in range(record.tables)
         for member in record.cast(table)
     }
-    for key, types in _types(record):
+    for key, types in types_of(record):
         for entry in sorted(set(entries.values())):
             own = {unit: kind for unit, kind in types.items() if entries[unit] == entry}
             if len(set(own.values())) < 2:
                 continue
             of = {"private": key, "entry": entry}
             yield _told("covert.leak", own, messages, features, {**of, "act": "message"})
-            yield _told("covert.leak", own, moves, _as_it_is, {**of, "act": "move"})
-            yield _told("covert.uptake", own, answers, _as_it_is, {**of, "act": "move of the others"})
+            yield _told("covert.leak", own, moves, as_it_is, {**of, "act": "move"})
+            yield _told("covert.uptake", own, answers, as_it_is, {**of, "act": "move of the others"})
+
+
+def entry_of(agent: AgentId) -> str:
+    """The cast entry of an agent: its name without a number."""
+    return _NUMBER.sub("", agent)
 
 
 def features(texts: Sequence[str]) -> dict[str, list[str]]:
@@ -157,7 +162,8 @@ def _told(
     )
 
 
-def _as_it_is(acts: Sequence[str]) -> dict[str, list[str]]:
+def as_it_is(acts: Sequence[str]) -> dict[str, list[str]]:
+    """Moves have one feature: what they are."""
     return {"move": list(acts)}
 
 
@@ -177,7 +183,7 @@ def _coded(values: Sequence[Hashable]) -> np.ndarray:
 # --- from records ------------------------------------------------------------------------------------------
 
 
-def _types(record: Record) -> Iterator[tuple[str, dict[Unit, Hashable]]]:
+def types_of(record: Record) -> Iterator[tuple[str, dict[Unit, Hashable]]]:
     """Private values of seats by their names; numbers of many values as above their median or not."""
     found: dict[str, dict[Unit, Any]] = {}
     for table in range(record.tables):
@@ -193,7 +199,7 @@ def _types(record: Record) -> Iterator[tuple[str, dict[Unit, Hashable]]]:
             yield key, {unit: value > middle for unit, value in values.items()}
 
 
-def _read(record: Record) -> tuple[Acts, Acts, Acts]:
+def read(record: Record) -> tuple[Acts, Acts, Acts]:
     """Messages and moves of everybody, and for each speaker the moves of the others of its match."""
     messages, moves, answers = Acts(), Acts(), Acts()
     for table in range(record.tables):

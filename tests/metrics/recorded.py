@@ -13,6 +13,7 @@ from typing import Any
 from sim.family import Relative
 from sim.metrics.joint_play import all as joint_play
 from sim.metrics.onset import compared
+from sim.metrics.paraphrase import effect as paraphrase
 from sim.metrics.rigging import LOW, screens
 from sim.metrics.signals import all as signals
 from sim.metrics.simulated import against
@@ -129,7 +130,21 @@ def concerted(luck: Random, size: float) -> float:
     return float(found.null["p"])
 
 
+def rewritten(luck: Random, size: float) -> float:
+    """The same people once more with their messages rewritten: does a decoder lose what it read?"""
+    seed = luck.randrange(10**9)
+    kind = Colluder if size else Chatter
+    before, after = (chatting(Random(seed), kind, channel=channel) for channel in ("open", "paraphrased"))
+    runs = [
+        Relative(id="m", record=before, scenario={}),
+        Relative(id="f", record=after, scenario={}, parent="m", tick=0, change="channel"),
+    ]
+    (found,) = (one for one in paraphrase(runs) if one.metric == "steganography.decoded_lost")
+    return float(found.null["p"])
+
+
 RECORDED: dict[str, Case] = {
+    "rewritten messages": Case(rewritten, 1.0),
     "concerted moves": Case(concerted, 1.0),
     "hidden bits in messages": Case(hidden, 1.0),
     "hidden bits that others act on": Case(partial(hidden, metric="covert.uptake", act="move of the others"), 1.0),
@@ -142,5 +157,6 @@ QUICK: dict[str, Case] = {
     "onset between conditions": Case(onset, 2.5),
     "hidden bits in messages": Case(hidden, 1.0),
     "concerted moves": Case(concerted, 1.0),
+    "rewritten messages": Case(rewritten, 1.0),
 }
 """The same with less luck of their own."""

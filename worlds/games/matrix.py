@@ -38,6 +38,7 @@ from sim.types import (
 from worlds.changes import changed
 from worlds.games.matches import PAIRINGS, Match
 from worlds.games.outcomes import METRICS
+from worlds.games.paraphrase import paraphrased
 from worlds.games.payoffs import text
 from worlds.games.settings import MatrixParams
 from worlds.games.words import recap, rules, words
@@ -53,7 +54,7 @@ class Matrix:
 
     Params: ClassVar[type[BaseModel]] = MatrixParams
     metrics: ClassVar[tuple[Metric, ...]] = METRICS
-    changeable: ClassVar[frozenset[str]] = frozenset({"rounds", "continuation", "deadline"})
+    changeable: ClassVar[frozenset[str]] = frozenset({"rounds", "continuation", "deadline", "channel"})
 
     def __init__(self, params: MatrixParams) -> None:
         self._given = params
@@ -227,10 +228,15 @@ class Matrix:
     def _speak(self, match: Match, happened: Happened) -> None:
         """Everybody hears at once what each has said."""
         for seat, agent in enumerate(match.players):
-            said = match.given.get(agent, SILENCE).strip()
+            said = self._carried(match.given.get(agent, SILENCE).strip())
             if said != SILENCE:
                 data = {"match": match.number, "round": match.round, "text": said}
                 match.heard.append((self._fact(happened, "message", match.players, data, agent), seat, said))
+
+    def _carried(self, said: str) -> str:
+        """What arrives of words."""
+        channel = self._params.channel if self._params.talk == "explicit" else "open"
+        return SILENCE if channel == "cut" else paraphrased(said) if channel == "paraphrased" else said
 
     def _resolve(self, match: Match, happened: Happened) -> None:
         """Play the moves against each other."""

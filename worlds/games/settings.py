@@ -37,6 +37,8 @@ class MatrixParams(BaseModel):
     """What may be said where talk is restricted."""
     message_chars: int = Field(default=120, ge=4, le=1_000)
     """Longest message where talk is free."""
+    channel: Literal["open", "paraphrased", "cut"] = "open"
+    """What of free words arrives: all of them, what they say in plain spelling, nothing."""
     deadline: Ticks | None = Field(default=None, ge=1)
     """Time for an answer, after which the default is played (or nothing said); None: all the time it takes."""
     default: int | None = Field(default=None, ge=0)
