@@ -70,9 +70,9 @@ def lines(series: Iterable[Series], x: str, y: str, height: int = 340) -> go.Fig
             mode=one.mode,
             text=list(one.text) or None,
             hovertemplate="%{text}<extra></extra>" if one.text else None,
-            opacity=0.45 if one.faint else 1,
+            opacity=0.75 if one.faint else 1,
             line={"color": colour(place), "width": 2, "dash": one.dash},
-            marker={"symbol": MARKS[place % len(MARKS)], "size": 5 if one.faint else 8, "color": colour(place)},
+            marker={"symbol": MARKS[place % len(MARKS)], "size": 6 if one.faint else 8, "color": colour(place)},
         )
     return framed(figure, x, y, height)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sim.library import PROJECT, files, standing
-from sim.quantities import readable, ticks
+from sim.quantities import UNITS, readable, ticks
 from sim.record.browse import Browse, Filter
 from sim.record.committed import SchemaMismatch
 from sim.record.project import Numbers
@@ -80,6 +80,13 @@ class Head:
     def time(self, tick: int) -> str:
         """A tick as a duration from the start."""
         return readable(tick, self.tick_ms)
+
+
+def axis(longest: float) -> tuple[float, str]:
+    """For an axis of simulated time over so many milliseconds: milliseconds of its unit, and its title."""
+    words = {"d": "days", "h": "hours", "m": "minutes"}
+    unit = next((one for one in words if longest >= 3 * UNITS[one]), "s")
+    return UNITS[unit], f"simulated time ({words.get(unit, 'seconds')})"
 
 
 def folder() -> Path:

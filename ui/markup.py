@@ -22,6 +22,8 @@ _VOID = {"br", "hr"}
 STYLE = """<style>
 [data-testid="stMainBlockContainer"] {padding: 3.2rem 2rem 3rem 2rem}
 [data-testid="stSidebar"] {max-width: 15rem}
+:is(a, button, summary, canvas, input[type="range"]):focus-visible {outline: 2px solid #1c7aba !important;
+  outline-offset: 1px}
 .ag {line-height: 1.45; overflow-wrap: anywhere}
 .ag h1 {font-size: 1.55rem; margin: 0; padding: 0; font-weight: 650}
 .ag h2 {font-size: 1.1rem; margin: .2rem 0; padding: 0; font-weight: 650}

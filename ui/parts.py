@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import plotly.graph_objects as go
 import polars
@@ -27,6 +27,8 @@ LOOK = 2.0
 """Seconds between two looks at how runs stand."""
 ROWS = 25
 """Rows of a page of a list."""
+LINE = 36
+"""Pixels of a row of a table."""
 
 Row = Mapping[str, JSON]
 
@@ -125,7 +127,7 @@ def table(
 ) -> int | None:
     """Rows as a table with downloads; with `select`, the place of the row that was chosen.
 
-    `columns`: what Streamlit's `column_config` says of some of them.
+    `height`: most pixels that it takes. `columns`: what Streamlit's `column_config` says of some of them.
     """
     shown = [{key: _cell(value) for key, value in row.items()} for row in rows]
     options: dict[str, Any] = {"on_select": "rerun", "selection_mode": "single-row"} if select else {}
@@ -133,7 +135,7 @@ def table(
         polars.DataFrame(shown, infer_schema_length=None, strict=False) if shown else shown,
         hide_index=True,
         column_config=columns or None,
-        height=height or ("content" if len(shown) <= ROWS else "auto"),
+        height=_height(len(shown), height),
         placeholder="",
         key=f"table-{name}",
         **options,
@@ -141,6 +143,13 @@ def table(
     downloads(rows, name)
     chosen = event.selection.rows if select else []
     return chosen[0] if chosen else None
+
+
+def _height(rows: int, most: int | None) -> int | Literal["auto", "content"]:
+    """As tall as its rows where that is not too tall."""
+    if most is not None and (rows + 1) * LINE > most:
+        return most
+    return "content" if rows <= ROWS else "auto"
 
 
 def _cell(value: JSON) -> JSON:

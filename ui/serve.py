@@ -22,7 +22,7 @@ SETTINGS = {
     "server.headless": True,
     "server.maxUploadSize": 1,
     "theme.light.primaryColor": "#0072B2",
-    "theme.dark.primaryColor": "#56B4E9",
+    "theme.dark.primaryColor": "#1C7ABA",
 }
 """Of Streamlit: nothing is sent anywhere, nobody sees a traceback, no file is watched or taken in."""
 

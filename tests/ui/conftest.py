@@ -21,10 +21,15 @@ from sim.library import measure
 from sim.runs import create, go
 from sim.scenarios.scenario import load
 from sim.types import Measurement
-from tests.ui.corpus import hostile_run
+from tests.ui.corpus import CORPUS, NAMES, hostile_interview, hostile_run
 from training import ladder
 from training.curves import Curves
 from training.league import LeagueState
+from training.loop import Trainer
+from training.plan import Plan
+from training.policy import tiny_model
+from training.recipe import load as recipe
+from training.standings import Rating, Score
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 WORLDS = {
@@ -39,6 +44,8 @@ WORLDS = {
 }
 """A run of each, its models' places taken by the synthetic engine."""
 SCRIPTED = {"rubinstein": "negotiation/bargaining_rubinstein.yaml"}
+CLASS = "zz <img src=x onerror=hit()>"
+"""Folder of a training whose names are hostile."""
 SYNTHETIC = "models.small.engine=synthetic"
 
 Seen: TypeAlias = Callable[..., AppTest]
@@ -67,24 +74,40 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             measure(path)
     go(interview(where / "bargaining.db", where, "host-1", 60, ["Why did you offer that?"]))
     create(load(SCENARIOS / WORLDS["hunt"], [SYNTHETIC]), where, "waiting")
-    hostile_run(where)
+    hostile_interview(where, hostile_run(where))
+    (where.parent / f"{CLASS}.yaml").write_text("world: {use: <img src=x onerror=hit()>}\n")
     (where / "broken <img src=x onerror=hit()>.db").write_text("no run at all")
-    trained(where.parent / "lessons", where / "poker.db")
+    learned(where.parent / "lessons", where.parent / "tiny")
+    trained(where.parent / CLASS, where / "poker.db")
     return where
 
 
+def learned(folder: Path, weights: Path) -> None:
+    """Three updates of a model of one layer at Kuhn poker, against its past."""
+    small = ("policy.kind=full", "rollout.episodes=4", "threads=1", "actors={kind: pool, weight: pfsp_hard}")
+    model = tiny_model(weights, seed=1, width=16, layers=1)
+    sets = tuple(f"models.{seat}.model={model}" for seat in ("first", "second"))
+    what = Plan(recipe=recipe("spiral", list(small)), scenario=SCENARIOS / "games/kuhn_train.yaml", sets=sets, seed=3)
+    what.write(folder)
+    with Trainer(folder, what) as trainer:
+        trainer.run(updates=3)
+
+
 def trained(folder: Path, games: Path) -> None:
-    """A training's folder as the trainer leaves it: its plan, its numbers, a league's, and games."""
+    """A training's folder as the trainer leaves it, whose policies, numbers and reasons have hostile names."""
     (folder / "rollouts").mkdir(parents=True)
     (folder / "train.yaml").write_text("recipe: {}\n")
     shutil.copy(games, folder / "rollouts" / "update-000003-0.db")
-    league = LeagueState()
+    players = NAMES[:6]
+    won = Score(wins=2, draws=1, losses=1, total=0.5, squares=1.0)
+    payoffs = {one: {other: {"seat": won} for other in players if other != one} for one in players}
+    league = LeagueState(ratings={one: Rating() for one in players}, payoffs=payoffs)
     curves = Curves(folder)
     for update in range(1, 4):
-        numbers = {"return": 0.1 * update, "loss": 1 / update, "nash_conv": 0.5 / update, "legal_rate": 1.0}
-        further = [Measurement(metric="openspiel.win_rate", value=0.5, of={"update": update, "agent": "player-1"})]
+        numbers = {"return": 0.1 * update, **dict.fromkeys(NAMES, 1 / update)}
+        further = [Measurement(metric=name, value=0.5, of={"update": update, name: name}) for name in NAMES]
         curves.add(update, numbers, [*further, *ladder.measurements(league, update)])
-    curves.status(3, "legal_rate below 0.5 for 3 updates")
+    curves.status(3, CORPUS[1])
     curves.close()
 
 
@@ -103,7 +126,7 @@ def seen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
     monkeypatch.chdir(folder.parent)
 
     def draw(view: str, **address: object) -> AppTest:
-        test = AppTest.from_function(_view, args=(view,), default_timeout=30)
+        test = AppTest.from_function(_view, args=(view,), default_timeout=120)
         for key, value in address.items():
             test.query_params[key] = str(value)
         return test.run()

@@ -121,3 +121,16 @@ def hostile_copy(run: Path, folder: Path) -> Path:
         project.measure("taken", [one, other])
     project.close()
     return path
+
+
+def hostile_interview(folder: Path, run: Path) -> None:
+    """An interview with one of its members, whose questions and answers are all of this kind."""
+    name = f"hostile-{NAMES[1]}-at5"
+    about = manifest(id=name, status="finished", parent=str(run.resolve()), params={"questions": list(CORPUS)})
+    with Store.create(folder / f"{name}.db", about) as store:
+        store.put("cast", (0, 0, NAMES[1], "", "{}", "{}", "{}", "[]", "", "0", 0, ""))
+        store.put("events", event(0))
+        for number, text in enumerate(CORPUS):
+            row = list(decision(number + 1, NAMES[1], tick=number, seen=number, calls=1, how="retried"))
+            row[7], row[9] = json.dumps(text), text
+            store.put("decisions", tuple(row))

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,14 +23,17 @@ from sim.record.reader import Run
 from sim.report.compose import composed
 from sim.runs import create, go
 from sim.scenarios.scenario import load
+from tests.engines.fake_server import Flavour, serving
 from tests.ui import chromium
-from tests.ui.conftest import SCENARIOS, WORLDS, played
-from tests.ui.corpus import hostile_copy
+from tests.ui.conftest import CLASS, SCENARIOS, WORLDS, played
+from tests.ui.corpus import CORPUS, hostile_copy
 from ui.report.html import as_html
 
 AGORA = "from sim.commands.cli import main; main()"
 PATIENCE = 60_000
 """Milliseconds that a page may take on a busy machine."""
+CANNOT = "can draw; these are the latest"
+"""What stands where a scene does not fit."""
 PROBED = "/_stcore/"
 """Streamlit looks for its server below the address of a view first, and is told that it is not there."""
 
@@ -53,6 +56,17 @@ class Watched:
         self.page.wait_for_selector(".ag h1", timeout=PATIENCE)
         self.page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]', timeout=PATIENCE)
 
+    def follow(self, link: str, words: str | re.Pattern[str]) -> None:
+        """Go to a view by its link at the side."""
+        self.page.get_by_role("link", name=link, exact=True).click()
+        expect(self.page.locator(".ag h1").first).to_have_text(link)
+        self.page.get_by_text(words).first.wait_for(state="attached")
+        self.settle()
+
+    def press(self, words: str) -> None:
+        """Press a button that says so."""
+        self.page.get_by_text(words, exact=True).first.click()
+
     def said(self, message: ConsoleMessage) -> None:
         """Take note of an error in the console."""
         if message.type == "error" and PROBED not in message.location.get("url", ""):
@@ -63,11 +77,18 @@ class Watched:
         if not request.url.startswith((self.base, "data:", "blob:")):
             self.errors.append(f"asks {request.url}")
 
-    def check(self) -> None:
-        """Nothing is broken."""
+    def check(self, but: str = "") -> None:
+        """Nothing is broken; nor does anything say so, but for one that starts with these words."""
         assert self.errors == []
         boxes = self.page.locator('[data-testid="stException"], [data-testid="stAlert"], .ag .failure')
-        assert boxes.all_inner_texts() == []
+        assert [one for one in boxes.all_inner_texts() if not (but and one.startswith(but))] == []
+
+    def only_text(self) -> None:
+        """Whatever others wrote has become nothing but text."""
+        assert not self.page.evaluate("window.wasHit === true")
+        main = self.page.locator('[data-testid="stMain"]')
+        assert main.locator("img, iframe, script, a[href^='javascript'], a[href*='outside.example']").count() == 0
+        assert self.errors == []
 
 
 def server(runs: Path, *, password: str = "") -> tuple[subprocess.Popen[bytes], str]:
@@ -83,7 +104,7 @@ def server(runs: Path, *, password: str = "") -> tuple[subprocess.Popen[bytes], 
         env=env,
         cwd=runs.parent,
     )
-    for _ in range(300):
+    for _ in range(PATIENCE // 100):
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 break
@@ -95,6 +116,7 @@ def server(runs: Path, *, password: str = "") -> tuple[subprocess.Popen[bytes], 
 def browser() -> Iterator[Browser]:
     path = chromium.found()
     assert path, f"no Chromium; {chromium.INSTALL}"
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield found
@@ -111,8 +133,15 @@ def base(folder: Path) -> Iterator[str]:
 
 @pytest.fixture
 def watched(browser: Browser, base: str) -> Iterator[Watched]:
+    """A page of the recorded runs."""
+    yield from looked_at(browser, base)
+
+
+def looked_at(browser: Browser, base: str) -> Iterator[Watched]:
+    """A page of a server, until the test is over."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(PATIENCE)
+    page.add_init_script("window.hit = () => { window.wasHit = true }")
     found = Watched(page, base)
     page.on("console", found.said)
     page.on("pageerror", lambda error: found.errors.append(str(error)))
@@ -122,43 +151,65 @@ def watched(browser: Browser, base: str) -> Iterator[Watched]:
     page.close()
 
 
-def test_every_view_of_every_world_is_drawn_without_an_error(watched: Watched) -> None:
-    watched.open("")
+OF_A_RUN = {
+    "Agent": re.compile("Decisions, newest first|not decided anything"),
+    "Measures": "Choose a row",
+    "Interview": "Question",
+    "What if": "Fork and run",
+}
+"""Views of one run by their links, each with words that it shows last."""
+OTHERS = {"Play": "Take the seat", "Compare": "First divergence", "Training": "Exploitability", "Runs": "Start a run"}
+
+
+def test_every_page_of_every_world_is_drawn_without_an_error(watched: Watched) -> None:
+    """Every view is reached by its link, which keeps the run."""
     for run in WORLDS:
         watched.open(f"live?run={run}")
         expect(watched.page.locator(".ag h1").first).to_have_text("Live")
-        assert "can draw; these are the latest" not in watched.page.inner_text("body")
+        assert CANNOT not in watched.page.inner_text("body")
         watched.check()
-    for view in ("agent?run=forum&agent=patient-1", "measures?run=market", "whatif?run=bargaining"):
-        watched.open(view)
-        watched.check()
-    watched.open("compare?runs=bargaining,bargaining-at10-r1")
+        for name, words in OF_A_RUN.items():
+            watched.follow(name, words)
+            assert f"run={run}" in watched.page.url
+            watched.check()
+    for name, words in OTHERS.items():
+        watched.follow(name, words)
+        watched.check(but="stopped after update")
+    watched.page.get_by_text("Start a run").first.click()
+    watched.page.get_by_role("button", name="Show the plan").wait_for()
     watched.check()
 
 
-def test_views_are_reached_by_links_that_keep_the_run(watched: Watched) -> None:
-    watched.open("live?run=forum")
-    for name, words in (
-        ("Agent", "Decisions, newest first"),
-        ("Measures", "posting gini"),
-        ("What if", "Fork and run"),
-    ):
-        watched.page.get_by_role("link", name=name, exact=True).click()
-        watched.page.get_by_text(words).first.wait_for()
-        watched.settle()
-        assert "run=forum" in watched.page.url
-        watched.check()
+def test_a_decision_is_followed_back_and_a_league_is_looked_at(watched: Watched) -> None:
+    watched.open("agent?run=forum&agent=patient-1")
+    watched.press("Why: back to the origin")
+    watched.page.get_by_text("lead to this one").wait_for()
+    watched.open("training")
+    watched.press("League")
+    watched.page.get_by_text("Win rate of the player in the row").wait_for()
+    expect(watched.page.locator(".js-plotly-plot .heatmaplayer .hm").first).to_be_attached()
+    focused = []
+    for _ in range(6):
+        watched.page.keyboard.press("Tab")
+        focused.append(watched.page.evaluate("getComputedStyle(document.activeElement).outlineStyle"))
+    assert set(focused) == {"solid"}, "who uses the keyboard sees where they are"
+    watched.press("Games")
+    watched.page.get_by_text(re.compile(r"^Hand \d")).wait_for()
+    watched.check(but="stopped after update")
 
 
 def test_hostile_texts_are_only_text_in_a_browser(watched: Watched) -> None:
-    watched.page.add_init_script("window.hit = () => { window.wasHit = true }")
-    for view in ("", "live?run=hostile", "agent?run=hostile", "measures?run=hostile"):
-        watched.open(view)
-        watched.page.wait_for_timeout(300)
-        assert not watched.page.evaluate("window.wasHit === true")
-        main = watched.page.locator('[data-testid="stMain"]')
-        assert main.locator("img, iframe, script, a[href^='javascript'], a[href*='outside.example']").count() == 0
-        assert watched.errors == []
+    hostile = ("live", "agent", "measures", "interview", "whatif")
+    addresses = [
+        "",
+        *(f"{view}?run=hostile" for view in hostile),
+        "compare?runs=hostile,market",
+        f"training?training={CLASS}",
+    ]
+    for address in addresses:
+        watched.open(address)
+        watched.page.wait_for_timeout(200)
+        watched.only_text()
     watched.open("live?run=hostile")
     said = watched.page.locator('[data-testid="stMain"]').inner_text()
     for text in ("<script>hit()</script>", "[click](javascript:hit())", ":red[red] :material/home: :smile: $x^2$"):
@@ -205,15 +256,18 @@ def report(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 # --- runs that go on -----------------------------------------------------------------------------------
 
 SLOW = ("models.small.engine=synthetic", "models.small.latency=1s", "models.small.slots=1")
-
-
-BARGAIN = """
+BARGAIN = f"""
 name: bargain
-clock: {until: 2h}
-world: {use: worlds.negotiation.bargaining:Bargaining, pie: 100, discounts: [0.9, 0.9], pairing: across}
+clock: {{until: 2h}}
+world: {{use: worlds.negotiation.bargaining:Bargaining, pie: 100, discounts: [0.9, 0.9], pairing: across}}
 cast:
-  - {name: host, agent: worlds.negotiation.strategies:Greedy, role: first mover}
-  - {name: guest, agent: worlds.negotiation.strategies:FiftyFifty, role: second mover}
+  - name: host
+    agent: worlds.negotiation.strategies:Greedy
+    role: first mover
+    persona: {{name: {CORPUS[1]!r}, occupation: {CORPUS[8]!r}, style: {CORPUS[0]!r}}}
+  - {{name: guest, agent: worlds.negotiation.strategies:FiftyFifty, role: second mover}}
+interventions:
+  - {{at: 0, do: say, text: {CORPUS[7]!r}, to: all}}
 """
 POKER = """
 name: poker
@@ -225,44 +279,53 @@ cast:
 """
 
 
-@pytest.fixture
-def own(browser: Browser, tmp_path: Path) -> Iterator[Watched]:
-    """A page of a folder of its own, without runs."""
-    (tmp_path / "scenarios").mkdir()
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with scenarios and, at first, without runs."""
+    where = tmp_path_factory.mktemp("home")
+    (where / "scenarios").mkdir()
     text = (SCENARIOS / WORLDS["forum"]).read_text().replace("../personas", str(SCENARIOS / "personas"))
-    (tmp_path / "scenarios" / "talk.yaml").write_text(text)
-    (tmp_path / "scenarios" / "bargain.yaml").write_text(BARGAIN)
-    (tmp_path / "scenarios" / "poker.yaml").write_text(POKER)
-    process, address = server(tmp_path / "runs")
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
-    page.set_default_timeout(PATIENCE)
-    found = Watched(page, address)
-    page.on("pageerror", lambda error: found.errors.append(str(error)))
-    yield found
-    page.close()
+    for name, words in (("talk", text), ("bargain", BARGAIN), ("poker", POKER)):
+        (where / "scenarios" / f"{name}.yaml").write_text(words)
+    return where
+
+
+@pytest.fixture(scope="module")
+def home_base(home: Path) -> Iterator[str]:
+    process, address = server(home / "runs")
+    yield address
     process.terminate()
     process.wait(10)
 
 
-def begun(own: Watched) -> None:
-    """Start a slow run by the form."""
+@pytest.fixture
+def own(browser: Browser, home_base: str) -> Iterator[Watched]:
+    """A page whose runs are made by it."""
+    yield from looked_at(browser, home_base)
+
+
+def begun(own: Watched, name: str, *changes: str) -> None:
+    """Start a run by the form, and follow it."""
     own.open("")
+    if not own.page.get_by_label("Name of the run").is_visible():
+        own.page.get_by_text("Start a run").first.click()
     pick(own, "Scenario", "talk.yaml")
-    own.page.get_by_label("Other changes, one KEY=VALUE a line").fill("\n".join(SLOW))
-    own.page.get_by_label("Name of the run").fill("talk")
+    own.page.get_by_label("Other changes, one KEY=VALUE a line").fill("\n".join(changes))
+    own.page.get_by_label("Name of the run").fill(name)
     own.page.get_by_role("button", name="Start", exact=True).click()
-    own.page.wait_for_url(re.compile("run=talk"))
+    own.page.wait_for_url(re.compile(f"run={name}"))
     own.settle()
+    status(own, "running")
 
 
 def status(own: Watched, words: str, timeout: float = PATIENCE) -> None:
     expect(own.page.locator(".ag .chip", has_text=words).first).to_be_visible(timeout=timeout)
 
 
-def test_a_run_is_started_followed_reloaded_stopped_resumed_and_killed(own: Watched, tmp_path: Path) -> None:
-    begun(own)
-    status(own, "running")
-    path = tmp_path / "runs" / "talk.db"
+def test_a_run_is_started_paused_stepped_reloaded_stopped_resumed_and_killed(own: Watched, home: Path) -> None:
+    begun(own, "talk", *SLOW)
+    path = home / "runs" / "talk.db"
+    paused_and_stepped(own, path)
     with Run(path) as run:
         pid = run.manifest().pid
         for _ in range(20):
@@ -283,8 +346,27 @@ def test_a_run_is_started_followed_reloaded_stopped_resumed_and_killed(own: Watc
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     status(own, "stopped, resumable", timeout=5_000)
-    assert own.errors == []
-    assert ended(path) == ended(create(load(tmp_path / "scenarios" / "talk.yaml", SLOW), tmp_path / "again", "again"))
+    own.check()
+    assert ended(path) == ended(create(load(home / "scenarios" / "talk.yaml", SLOW), home / "again", "again"))
+
+
+def paused_and_stepped(own: Watched, path: Path) -> None:
+    """Nothing happens while a run is paused, by the page; a step is a step, and then it is paused still."""
+    own.page.get_by_role("button", name="Pause").click()
+    own.page.get_by_text(re.compile("^paused ·")).wait_for()
+    with Run(path) as run:
+        before = run.last_seq(0)
+        own.page.wait_for_timeout(1_500)
+        assert run.last_seq(0) == before
+        own.page.get_by_role("button", name="Step").click()
+        for _ in range(300):
+            if run.last_seq(0) > before:
+                break
+            own.page.wait_for_timeout(100)
+        assert run.last_seq(0) > before
+    own.page.get_by_text(re.compile("^paused ·")).wait_for()
+    own.page.get_by_role("button", name="Go on").click()
+    own.page.get_by_role("button", name="Pause").wait_for()
 
 
 def ended(path: Path) -> str:
@@ -295,8 +377,21 @@ def ended(path: Path) -> str:
         return run.manifest().hash
 
 
+def test_where_the_model_server_dies_the_page_says_so(own: Watched) -> None:
+    with serving(lambda call: replace(Flavour().answer(call), delay=0.3)) as model:
+        settings = (f"base_url={model.url}", "model=m", "patience=1", "backoff=0.1", "concurrency=[1, 1]")
+        begun(own, "served", "models.small.engine=openai", *(f"models.small.{one}" for one in settings))
+    status(own, "paused, resumable")
+    expect(own.page.locator(".ag .failure").first).to_contain_text("no connection")
+    assert own.errors == []
+
+
 def test_a_person_plays_a_bargaining_and_a_hand_of_poker(own: Watched) -> None:
     sit(own, "bargain.yaml", "host")
+    own.press("The rules, and who you are")
+    for text in (CORPUS[0], CORPUS[7], CORPUS[8]):
+        own.page.get_by_text(text).first.wait_for()
+    own.only_text()
     own.page.get_by_role("spinbutton").fill("50")
     own.page.get_by_role("button", name="Answer").click()
     own.page.get_by_text("The game is over. You have earned 0.5.").wait_for()
@@ -309,10 +404,10 @@ def test_a_person_plays_a_bargaining_and_a_hand_of_poker(own: Watched) -> None:
     own.check()
 
 
-def test_a_change_is_forked_beside_what_would_have_been(own: Watched, tmp_path: Path) -> None:
-    played(tmp_path / "runs", "talk", WORLDS["bargaining"], "models.small.engine=synthetic")
-    own.open("whatif?run=talk")
-    own.page.get_by_text("a parameter of the world").click()
+def test_an_agent_is_asked_and_a_change_is_forked_beside_what_would_have_been(own: Watched, home: Path) -> None:
+    played(home / "runs", "deal", WORLDS["bargaining"], "models.small.engine=synthetic")
+    own.open("whatif?run=deal")
+    own.press("a parameter of the world")
     pick(own, "What", "max_rounds")
     own.page.get_by_role("textbox", name="At").fill("10")
     own.page.get_by_role("textbox", name="New value").fill("1")
@@ -322,6 +417,12 @@ def test_a_change_is_forked_beside_what_would_have_been(own: Watched, tmp_path: 
     own.page.get_by_role("button", name="Fork and run").click()
     own.page.get_by_role("heading", name="At 10s").wait_for()
     own.page.locator(".js-plotly-plot").first.wait_for()
+    own.check()
+    own.follow("Interview", "Nobody has asked this agent anything yet.")
+    own.page.get_by_role("textbox", name="Question").fill("Why did you offer that?")
+    own.page.get_by_role("button", name="Ask").click()
+    expect(own.page.locator(".ag .left .said").first).to_have_text(re.compile(r"\w"))
+    assert own.page.locator(".ag .right .said").first.inner_text() == "Why did you offer that?"
     own.check()
 
 

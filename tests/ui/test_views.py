@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import shutil
 from html import escape
 from html.parser import HTMLParser
@@ -12,12 +13,17 @@ import polars
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from sim.fork import fork
 from sim.record.browse import END, Browse
 from sim.record.project import Project
+from sim.runs import go
+from sim.scenarios.yaml_text import read_yaml
 from sim.types import Measurement
-from tests.ui.conftest import SCRIPTED, WORLDS, Seen, text_of
+from tests.ui.conftest import CLASS, SCRIPTED, WORLDS, Seen, text_of
 from tests.ui.corpus import NAMES
+from ui.data import axis
 from ui.parts import as_csv, as_parquet
+from ui.views.decision import shares
 
 RUNS = [*WORLDS, *SCRIPTED]
 VIEWS = ("runs", "play", "live", "agent", "measures", "interview", "whatif", "compare", "training")
@@ -185,6 +191,37 @@ def run_time(tick: int) -> str:
     return readable(tick, 1000.0)
 
 
+def test_probabilities_of_legal_actions_by_hand() -> None:
+    """What was sampled has the product of its tokens' probabilities; what is left belongs to the others."""
+    two = '{"choice":["bet","pass"]}'
+    assert dict(shares(two, "bet", math.log(0.25))) == pytest.approx({"bet": 0.25, "pass": 0.75})
+    three = '{"choice":["fold","call","raise"]}'
+    assert dict(shares(three, "call", math.log(0.5))) == pytest.approx({"call": 0.5, "the other 2 together": 0.5})
+    assert shares('{"choice":["go"]}', "go", 0.0) == [("go", 1.0)]
+    for form, said in ((two, "neither"), ('{"text":80}', "bet"), ("no JSON", "bet")):
+        assert shares(form, said, 0.0) == []
+
+
+def test_a_decided_choice_shows_its_legal_actions(seen: Seen, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the stored games of a training, whose engine gives log-probabilities."""
+    monkeypatch.setenv("AGORA_RUNS", str(folder.parent / "lessons" / "rollouts"))
+    test = clean(seen("agent", run="update-000001-0"))
+    assert "Legal actions" in text_of(test)
+    frames = [one.value.to_dict("records") for one in test.dataframe if "action" in one.value.columns]
+    assert sum(row["p"] for row in frames[0]) == pytest.approx(1)
+    assert {row["action"] for row in frames[0]} == {"bet", "pass"}
+
+
+def test_what_an_agent_has_become_is_told(
+    seen: Seen, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit = {"at": 10, "do": "become", "agent": "host-1", "persona": {"style": "curt"}}
+    go(fork(folder / "bargaining.db", tmp_path, 10, edits=[edit]))
+    monkeypatch.setenv("AGORA_RUNS", str(tmp_path))
+    assert "Another from 10s on: persona style curt" in text_of(clean(seen("agent", agent="host-1")))
+    assert "Another from" not in text_of(clean(seen("agent", agent="guest-1")))
+
+
 def test_a_rule_based_agent_says_so(seen: Seen) -> None:
     assert "follows a rule" in text_of(clean(seen("agent", run="rubinstein", agent="even")))
 
@@ -222,6 +259,7 @@ def test_two_runs_beside_each_other(seen: Seen) -> None:
     assert "Paired differences" in text
     text = text_of(clean(seen("compare", runs="bargaining,bargaining-at10")))
     assert "are equal event by event" in text
+    assert "First divergence" in text_of(clean(seen("compare"))), "the newest two that can be read"
 
 
 def test_an_effect_is_a_mean_of_paired_differences(seen: Seen) -> None:
@@ -240,20 +278,50 @@ def test_other_changes_have_fields_of_their_own(seen: Seen, change: str) -> None
     assert [one.label for one in test.text_input] == ["At", "New value"]
 
 
+def test_what_an_agent_becomes_is_written_as_an_edit(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command that the button starts has what was written in it."""
+    test = seen("whatif", run="bargaining")
+    clean(test.segmented_control(key="change").set_value("an agent").run())
+    test.selectbox(key="pick-agent").set_value("guest-2").run()
+    test.text_area[0].set_value("give way\nbe liked")
+    test.text_area[1].set_value("style: [curt")
+    assert 'class="failure"' in text_of(test.run()), "no YAML"
+    test.text_area[1].set_value("style: curt")
+    clean(test.run())
+    asked: list[object] = []
+    monkeypatch.setattr("ui.controls.fork", lambda *words: asked.extend(words))
+    next(one for one in test.button if one.label == "Fork and run").click().run()
+    edit = read_yaml(asked[2][1], "edit").data  # type: ignore[index]
+    assert edit == {
+        "do": "become",
+        "agent": "guest-2",
+        "persona": {"style": "curt", "goals": ["give way", "be liked"]},
+    }
+
+
 def test_a_training_with_its_curves_league_and_games(seen: Seen) -> None:
-    test = seen("training")
-    assert not test.exception
-    assert "stopped after update 3: legal_rate below 0.5" in text_of(test)
+    test = clean(seen("training"))
+    assert "3 updates" in text_of(test)
     assert "Exploitability" in text_of(test)
-    test.segmented_control(key="training-side").set_value("Games").run()
-    assert not test.exception
-    assert "Hand 4" in text_of(test)
+    clean(test.segmented_control(key="training-side").set_value("League").run())
+    ladder = test.dataframe[0].value.to_dict("records")
+    assert {"kuhn", "kuhn@2", "kuhn@3"} <= {row["player"] for row in ladder}
+    assert all(row["low"] < row["rating"] < row["high"] for row in ladder)
+    assert "Win rate of the player in the row" in text_of(test)
+    clean(test.segmented_control(key="training-side").set_value("Games").run())
+    assert "Hand " in text_of(test)
+
+
+def test_a_training_that_was_stopped_says_why(seen: Seen) -> None:
+    text = text_of(seen("training", training=CLASS))
+    assert escape("stopped after update 3: <img src=x onerror=hit()>") in text
 
 
 def test_an_interview_is_read_back(seen: Seen) -> None:
     text = text_of(clean(seen("interview", run="bargaining", agent="host-1")))
     assert "Why did you offer that?" in text
     assert "agent=" not in text_of(clean(seen("interview", run="bargaining", agent="guest-1")))
+    assert escape(NAMES[0]) in text_of(clean(seen("interview", run="hostile", agent=NAMES[1])))
     assert "nobody to ask" in text_of(clean(seen("interview", run="rubinstein")))
 
 
@@ -292,6 +360,11 @@ OURS = {"div", "span", "b", "h1", "h2", "table", "thead", "tbody", "tr", "td", "
 def hostile(seen: Seen) -> list[AppTest]:
     tests = [seen("runs")]
     tests += [seen(view, run="hostile") for view in ("live", "measures", "whatif")]
+    tests += [seen("interview", run="hostile", agent=NAMES[1]), seen("play")]
+    tests.append(seen("training", training=CLASS))
+    for side in ("League", "Games"):
+        test = seen("training", training=CLASS)
+        tests.append(test.segmented_control(key="training-side").set_value(side).run())
     tests.append(seen("agent", run="hostile", agent=NAMES[1]))
     tests += [seen("live", run="hostile", viewer=NAMES[0]), seen("compare", runs="hostile,market")]
     for below in ("Who saw whom", "Activity", "One fact"):
@@ -328,6 +401,15 @@ def test_html_is_made_and_shown_in_one_module_only() -> None:
             assert "Html(" not in source.replace("-> Html", ""), path
         assert "unsafe_allow" not in source, path
         assert "st.markdown" not in source, path
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "unit", "title"),
+    [(0, 1_000, "seconds"), (179_999, 1_000, "seconds"), (180_000, 60_000, "minutes"),
+     (12 * 3_600_000, 3_600_000, "hours"), (100 * 86_400_000, 86_400_000, "days")],
+)  # fmt: skip
+def test_an_axis_of_time_is_in_units_fit_for_its_length(milliseconds: float, unit: float, title: str) -> None:
+    assert axis(milliseconds) == (unit, f"simulated time ({title})")
 
 
 # --- downloads ----------------------------------------------------------------------------------------

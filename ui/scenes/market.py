@@ -8,7 +8,7 @@ import streamlit as st
 
 from sim.types import FactId, RecordedFact
 from ui.charts import Series, lines
-from ui.data import Moment
+from ui.data import Moment, axis
 from ui.markup import Html, clipped, hint, joined, plotted, show, tag
 from ui.parts import choice, figure, table
 
@@ -99,24 +99,25 @@ def _spread(bids: Sequence[RecordedFact], asks: Sequence[RecordedFact]) -> str:
 
 
 def _prices(now: Moment, facts: Sequence[RecordedFact]) -> object:
-    per_second = now.head.tick_ms / 1000
+    unit, title = axis((facts[-1].tick if facts else 0) * now.head.tick_ms)
+    per_tick = now.head.tick_ms / unit
     series = []
     for kind, words in (("bid", "bids"), ("ask", "asks"), ("trade", "trades")):
         some = [one for one in facts if one.fact.kind == kind]
         series.append(
             Series(
                 name=words,
-                x=[one.tick * per_second for one in some],
+                x=[one.tick * per_tick for one in some],
                 y=[one.fact.data["price"] for one in some],
                 text=[f"{_who(one)}: {kind} {one.fact.data['price']:g} at {now.time(one.tick)}" for one in some],
                 mode="lines+markers" if kind == "trade" else "markers",
                 faint=kind != "trade",
             )
         )
-    made = lines(series, "simulated time (s)", "price", height=400)
+    made = lines(series, title, "price", height=400)
     for one in facts:
         if one.fact.kind == "period":
-            made.add_vline(x=one.tick * per_second, line={"width": 1, "dash": "dot", "color": "gray"})
+            made.add_vline(x=one.tick * per_tick, line={"width": 1, "dash": "dot", "color": "gray"})
     return made
 
 

@@ -88,7 +88,9 @@ def _post(now: Moment, one: RecordedFact, counts: Counter[str]) -> Html:
         tag("span", f"{now.time(one.tick)} · {_name(one)}", cls="dim"),
         cls="row",
     )
-    foot = f"{counts['up'] - counts['down']:+d} votes · {_many(counts['comment'], 'comment')}"
+    votes = counts["up"] - counts["down"]
+    foot = f"{votes:+d} votes" if votes else "0 votes"
+    foot += f" · {_many(counts['comment'], 'comment')}"
     return tag("div", head, prose(str(one.fact.data.get("text", ""))), tag("div", foot, cls="dim"), cls="card")
 
 

@@ -73,9 +73,20 @@ def _who(now: Moment, member: Member) -> None:
     reward = now.run.rewards_by(now.table).get(member.seat.agent) if now.head.status != "not started" else None
     if reward is not None:
         pieces.append(tag("div", f"Reward so far: {reward:,.3g}"))
+    pieces += [prose(f"Another from {now.time(tick)} on: {_said(what)}") for tick, what in _becomings(now, member)]
     if member.past:
         pieces.append(prose(f"From earlier episodes: {member.past}"))
     show(tag("div", *pieces, cls="card"))
+
+
+def _becomings(now: Moment, member: Member) -> list[tuple[int, Mapping[str, JSON]]]:
+    """What has been changed of the agent by a fork's edits or the scenario, each with its tick."""
+    changes = ((tick, change) for _, tick, change in now.run.events("change", now.table))
+    return [
+        (tick, {key: value for key, value in change.items() if key not in ("do", "agent")})
+        for tick, change in changes
+        if change.get("do") == "become" and change.get("agent") == member.seat.agent
+    ]
 
 
 def _words(key: str) -> str:

@@ -59,9 +59,9 @@ def _asked(ids: Sequence[str]) -> list[str]:
     named = [one for one in st.query_params.get("runs", "").split(",") if one in ids]
     if named:
         return named
-    names = [data.head(data.folder(), one).name for one in ids[:NEWEST]]
-    alike = [one for one, name in zip(ids[1:], names[1:], strict=False) if name == names[0]]
-    return [ids[0], (alike or list(ids[1:]))[0]]
+    heads = [head for head in (data.head(data.folder(), one) for one in ids[:NEWEST]) if head.status != "no run"]
+    alike = [one for one in heads[1:] if one.name == heads[0].name]
+    return [one.id for one in (*heads[:1], *(alike or heads[1:])[:1])]
 
 
 def _facts(heads: Sequence[Head]) -> str:
@@ -185,13 +185,14 @@ def _time_lines(heads: Sequence[Head]) -> None:
         return
     kind = st.selectbox("Facts of kind", kinds, format_func=lambda one: clipped(one, 40))
     series = []
+    unit, words = data.axis(max(head.now * head.tick_ms for head in heads))
     for head, found in zip(heads, counts, strict=True):
         x, y = [0.0], [0.0]
         for each, at, count in found:
             if each == kind:
-                x.append(at * head.tick_ms / 60_000)
+                x.append(at * head.tick_ms / unit)
                 y.append(y[-1] + count)
-        x, y = [*x, head.now * head.tick_ms / 60_000], [*y, y[-1]]
+        x, y = [*x, head.now * head.tick_ms / unit], [*y, y[-1]]
         series.append(charts.Series(name=plotted(head.id, 40), x=x, y=y, mode="lines"))
-    made = charts.lines(series, "simulated time (min)", f"{plotted(kind)} so far")
+    made = charts.lines(series, words, f"{plotted(kind)} so far")
     figure(made, "over-time", "Facts of one kind so far, by run")

@@ -141,11 +141,32 @@ def _logprobs(call: RecordedCall) -> None:
         tag("div", f"sum {total:.3f}, so this answer had probability {math.exp(total):.3g} under "
                    f"{of.get(done.distribution, 'an unknown distribution')}", cls="dim"),
     )  # fmt: skip
+    if done.distribution == "processed" and (actions := shares(call.format, done.text or "", total)):
+        show(tag("h2", "Legal actions"))
+        table([{"action": action, "p": p, "log p": math.log(p) if p > 0 else None} for action, p in actions], "actions")
     rows = [
         {"token id": token, "log p": value, "p": math.exp(value)}
         for token, value in zip(done.ids, done.logprobs, strict=False)
     ]
     table(rows[:200], f"logprobs-{call.key.call}", height=180)
+
+
+def shares(form: str, said: str, total: float) -> list[tuple[str, float]]:
+    """Probabilities of the legal actions of a choice, as far as the sampled one tells: its own, and what is left.
+
+    Each option is decoded in one way only, so the options' probabilities add up to 1. `total`: log-probability of what
+    was said. Nothing where the answer was no choice or none of the options.
+    """
+    try:
+        options = orjson.loads(form).get("choice", ())
+    except (orjson.JSONDecodeError, AttributeError):
+        return []
+    if said not in options:
+        return []
+    mine = min(1.0, math.exp(total))
+    others = [one for one in options if one != said]
+    left = f"the other {len(others)} together" if len(others) > 1 else "".join(others)
+    return [(said, mine), *([(left, 1 - mine)] if others else [])]
 
 
 # --- why ------------------------------------------------------------------------------------------------
@@ -170,9 +191,11 @@ def _origin(now: Moment, one: RecordedDecision) -> None:
         hint("Nothing that happened before is behind this decision.")
         return
     place: dict[tuple[str, int], int] = {}
-    steps = [*_decision_steps(now, found, one, place), *_fact_steps(now, found, place)]
+    unit, title = data.axis(one.tick * now.head.tick_ms)
+    per_tick = now.head.tick_ms / unit
+    steps = [*_decision_steps(now, found, one, place, per_tick), *_fact_steps(now, found, place, per_tick)]
     arrows = [(place[start], place[end]) for start, end in found.arrows if start in place and end in place]
-    figure(charts.lanes(steps, arrows, "simulated time (s)"), "origin", "What the decision came from, back in time")
+    figure(charts.lanes(steps, arrows, title), "origin", "What the decision came from, back in time")
     more = " There is more behind it than is drawn." if found.cut else ""
     show(
         tag("div", f"{len(found.facts)} facts and {len(found.decisions)} decisions lead to this one.{more}", cls="dim")
@@ -180,7 +203,7 @@ def _origin(now: Moment, one: RecordedDecision) -> None:
 
 
 def _decision_steps(
-    now: Moment, found: Origin, start: RecordedDecision, place: dict[tuple[str, int], int]
+    now: Moment, found: Origin, start: RecordedDecision, place: dict[tuple[str, int], int], per_tick: float
 ) -> list[charts.Step]:
     steps: list[charts.Step] = []
     for seq, one in sorted(found.decisions.items()):
@@ -189,7 +212,7 @@ def _decision_steps(
         steps.append(
             charts.Step(
                 lane=plotted(one.action.agent, 30),
-                at=_seconds(now, one.action.seen),
+                at=one.action.seen * per_tick,
                 text=joined(words, f" (seen {now.time(one.action.seen)})"),
                 decision=True,
                 start=seq == start.seq,
@@ -198,16 +221,12 @@ def _decision_steps(
     return steps
 
 
-def _fact_steps(now: Moment, found: Origin, place: dict[tuple[str, int], int]) -> list[charts.Step]:
+def _fact_steps(now: Moment, found: Origin, place: dict[tuple[str, int], int], per_tick: float) -> list[charts.Step]:
     steps: list[charts.Step] = []
     before = len(place)
     for number, one in sorted(found.facts.items()):
         place["fact", number] = before + len(steps)
         words = plotted(f"{one.fact.kind}: {data.told(one.fact.data)}", 120)
         lane = plotted(one.fact.actor or "world", 30)
-        steps.append(charts.Step(lane=lane, at=_seconds(now, one.tick), text=words, decision=False))
+        steps.append(charts.Step(lane=lane, at=one.tick * per_tick, text=words, decision=False))
     return steps
-
-
-def _seconds(now: Moment, tick: int) -> float:
-    return tick * now.head.tick_ms / 1000

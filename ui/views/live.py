@@ -321,10 +321,10 @@ def _activity(now: Moment) -> None:
     if not counts:
         hint("Nothing has happened yet.")
         return
-    per_minute = now.head.tick_ms / 60_000
-    scaled = [(kind, at * per_minute, count) for kind, at, count in counts]
+    unit, words = data.axis(now.tick * now.head.tick_ms)
+    scaled = [(kind, at * now.head.tick_ms / unit, count) for kind, at, count in counts]
     names = {kind: plotted(kind, 24) for kind, _, _ in counts}
-    figure(charts.stacked(scaled, "simulated time (min)", "facts", names), "activity", "Facts by kind over time")
+    figure(charts.stacked(scaled, words, "facts", names), "activity", "Facts by kind over time")
 
 
 def _one_fact(now: Moment) -> None:

@@ -40,7 +40,10 @@ def page() -> None:
     folders = trainings()
     with st.sidebar:
         written = st.text_input(
-            "Folder of a training", key="training-folder", placeholder="as given to agora train --out"
+            "Folder of a training",
+            key="training-folder",
+            placeholder="another one",
+            help="As given to agora train --out",
         )
     if written:
         folders = [Path(written)] if (Path(written) / "train.yaml").is_file() else []
@@ -51,7 +54,7 @@ def page() -> None:
         hint("There is no training beside the runs. Make one with: agora train RECIPE --scenario FILE --out FOLDER")
         return
     with st.sidebar:
-        folder = Path(choice("Training", [str(one) for one in folders], "training"))
+        folder = Path(choice("Training", [str(one) for one in folders], "training", lambda one: Path(one).name))
     place = folder / PROJECT
     if not place.exists():
         hint("This training has not finished an update yet.")
@@ -164,7 +167,7 @@ def _league(found: Sequence[Measurement]) -> None:
         }
         for player in ranked
     ]
-    left, right = st.columns([2, 3])
+    left, right = st.columns(2)
     with left:
         table(rows, "ladder")
     with right:

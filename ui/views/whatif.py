@@ -10,15 +10,19 @@ import streamlit as st
 from sim.family import changed
 from sim.library import PROJECT
 from sim.live import Refused
-from sim.scenarios.yaml_text import write_yaml
+from sim.scenarios.located import ScenarioError
+from sim.scenarios.yaml_text import read_yaml, write_yaml
+from sim.types import JSON, Member
 from ui import charts, controls, data
 from ui.data import Head
 from ui.effects import Experiment, between, experiments
 from ui.markup import clipped, failure, hint, plotted, prose, show, tag
-from ui.parts import LOOK, badge, chosen_run, figure, opened, table, title
+from ui.parts import LOOK, badge, choice, chosen_run, figure, opened, table, title
 from ui.views.compare import difference_row
 
-CHANGES = ("a message from outside", "a parameter of the world", "a setting of a model")
+CHANGES = ("a message from outside", "a parameter of the world", "a setting of a model", "an agent")
+SAME = "as before"
+"""Where an agent keeps its model."""
 FORKS = 400
 """Newest runs of the folder among which forks are looked for."""
 
@@ -71,7 +75,11 @@ def _form(head: Head) -> None:
         columns = st.columns([2, 1])
         at = columns[0].text_input("At", head.time(head.now // 2), help="A moment like 1h30m, or a tick")
         replicates = columns[1].number_input("Replicates", 1, 20, 3)
-        words = _words(head, str(what))
+        try:
+            words = _words(head, str(what))
+        except ScenarioError as problem:
+            failure(str(problem))
+            words = []
         if st.button("Fork and run", type="primary", icon=":material/fork_right:"):
             if not words:
                 failure("say what should be changed")
@@ -93,7 +101,10 @@ def _words(head: Head, what: str) -> list[str]:
         return ["--edit", write_yaml(edit)] if text.strip() and names else []
     with opened(head) as run:
         manifest = run.manifest()
+        cast = data.members(run)
     models = data.scenario_of(manifest).get("models") or {}
+    if what == CHANGES[3]:
+        return _becomes(cast, list(models))
     settings = [f"models.{name}.{key}" for name in models for key in ("temperature", "top_p", "max_tokens", "policy")]
     keys = list(manifest.params) if what == CHANGES[1] else settings
     if not keys:
@@ -102,6 +113,39 @@ def _words(head: Head, what: str) -> list[str]:
     key = st.selectbox("What", keys, format_func=lambda one: clipped(one, 60))
     value = st.text_input("New value", key=f"new-{key}", placeholder=clipped(str(manifest.params.get(key, "")), 60))
     return ["--set", f"{key}={value}"] if key and value.strip() else []
+
+
+def _becomes(cast: Sequence[Member], models: Sequence[str]) -> list[str]:
+    """Fields for what an agent becomes, and what of it was written as words of the command line."""
+    columns = st.columns(3)
+    with columns[0]:
+        name = str(choice("Agent", [one.seat.agent for one in cast], "agent"))
+    member = next(one for one in cast if one.seat.agent == name)
+    with columns[1]:
+        model = st.selectbox("Model", [SAME, *models], help="An entry of the scenario's models")
+    with columns[2]:
+        use = st.text_input("Kind of agent", placeholder=SAME, help="module:Name, like agents.scripted:RandomLegal")
+    before = member.persona.get("goals") or ()
+    goals = st.text_area("Goals, one a line", height=68, key=f"goals-{name}", placeholder=clipped("\n".join(before)))
+    persona = st.text_area("More of its persona, one KEY: VALUE a line", height=68, placeholder="style: curt and cold")
+    settings = st.text_area("Settings of its kind, one KEY: VALUE a line", height=68, placeholder="instructions: …")
+    wanted = [line.strip() for line in goals.splitlines() if line.strip()]
+    edit = {
+        "persona": _mapping(persona, "More of its persona") | ({"goals": wanted} if wanted else {}),
+        "with": _mapping(settings, "Settings of its kind"),
+        "use": use.strip(),
+        "model": "" if model == SAME else model,
+    }
+    given = {key: value for key, value in edit.items() if value}
+    return ["--edit", write_yaml({"do": "become", "agent": name, **given})] if given else []
+
+
+def _mapping(text: str, what: str) -> dict[str, JSON]:
+    """Lines of keys and values. Raises ScenarioError."""
+    located = read_yaml(text, what)
+    if located.data is not None and not isinstance(located.data, dict):
+        raise located.error((), "write one KEY: VALUE a line")
+    return located.data or {}
 
 
 def _forks(parent: Head) -> list[tuple[Head, str]]:
@@ -136,9 +180,10 @@ def _effect(parent: Head, one: Experiment, number: int) -> None:
         if done:
             hint("These forks have no number in common.")
         return
+    told = [each for each in overall or differences if data.family(each.metric) != data.HONESTY]
     drawn = [
         (plotted(each.metric, 40), each.difference, *(each.ci or (None, None)))
-        for each in (overall or differences)[:20]
+        for each in (told or overall or differences)[:20]
     ]
     figure(charts.intervals(drawn, "changed less unchanged"), f"effect-{number}", "Effects with their intervals")
     table(rows, f"effects-{number}")
