@@ -186,8 +186,8 @@ def test_every_command_is_told() -> None:
 
 
 def keys(schema: dict[str, Any], node: dict[str, Any], prefix: str = "") -> Iterator[str]:
-    """All dotted keys below a node of a JSON schema; whoever joins is an entry as in `cast`."""
-    if prefix == "interventions.entry":
+    """All dotted keys below a node of a JSON schema; who joins is an entry, a new persona one as in `cast`."""
+    if prefix in ("interventions.entry", "interventions.persona"):
         return
     if "$ref" in node:
         yield from keys(schema, schema["$defs"][node["$ref"].rpartition("/")[2]], prefix)

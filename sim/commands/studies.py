@@ -24,7 +24,7 @@ def contagion(
     runs: Folder = RUNS,
     quiet: Quiet = False,
 ) -> None:
-    """What telling a secret does to those who see it, by forks in which it is not told.
+    """What a told secret does to those who see it, by forks.
 
     Disclosures of the run are replaced by messages of the same kind and length that tell nothing, with the same luck;
     the decisions that saw them are compared. Forks that are there already are taken as they are.

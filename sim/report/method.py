@@ -81,12 +81,9 @@ def _spellings(metric: str) -> list[str]:
 
 
 def _functions(module: ModuleType) -> list[Callable[..., Any]]:
-    """Documented public functions that a module defines."""
-    return [
-        one
-        for name, one in vars(module).items()
-        if inspect.isfunction(one) and one.__module__ == module.__name__ and not name.startswith("_") and one.__doc__
-    ]
+    """Documented functions that a module defines, public ones first."""
+    made = [one for one in vars(module).values() if inspect.isfunction(one) and one.__module__ == module.__name__]
+    return sorted((one for one in made if one.__doc__), key=lambda one: one.__name__.startswith("_"))
 
 
 def _source(function: Callable[..., Any]) -> str:

@@ -103,8 +103,14 @@ SETS = {
 """What baselines need that not every scenario of their world has."""
 
 
+AT_HOME = {"worlds.games.signals:Colluder": "covert_signals.yaml"}
+"""Baselines that need what only one scenario deals to them."""
+
+
 def fitting(use: str) -> list[Path]:
     """Scenarios of the baseline's family, of the worlds in which a mind of its module plays where there are any."""
+    if use in AT_HOME:
+        return [path for path in FILES if path.name == AT_HOME[use]]
     module = use.partition(":")[0]
     family = [path for path in FILES if _module(stood(path)).rpartition(".")[0] == module.rpartition(".")[0]]
     named = {_module(stood(path)) for path in family if any(module in each for each in stood(path).agents.values())}

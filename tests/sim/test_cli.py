@@ -456,7 +456,7 @@ def test_models_says_what_to_do_where_the_model_cannot_be_made(agora: Agora, mon
         (["fork", "last", "--at", "59m"], ["--at 59m: talk-", "ends at", "earlier"]),
         (
             ["fork", "last", "--at", "10s", "--set", "game=chicken"],
-            ["'game'", "choose one of continuation, deadline, rounds"],
+            ["'game'", "choose one of channel, continuation, deadline, rounds"],
         ),
         (["fork", "last", "--at", "10s", "--set", "rounds"], ["rounds", "key=value"]),
         (["fork", "last", "--at", "10s", "--edit", "say hello"], ["--edit", "{do: say"]),

@@ -28,13 +28,13 @@ def test_of_each_run_of_the_update_and_of_no_other(tmp_path: Path) -> None:
 
 def test_without_measure_nothing_is_read(tmp_path: Path) -> None:
     (tmp_path / "update-000001-0.db").write_text("no run")
-    assert measures(load(FILE), tmp_path, 1) == []
+    assert measures(load(FILE, ["measure=[]"]), tmp_path, 1) == []
 
 
 def test_a_metric_that_breaks_costs_its_own_number_only(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("def broken(record):\n    return [1 / 0]\n")
-    text = FILE.read_text() + "\nmeasure: [./broken.py:broken, worlds.privacy.outcomes:exchanges]\n"
-    scenario = loads(text.replace("tables: 200", "tables: 2"), tmp_path)
+    metrics = "measure=[./broken.py:broken, worlds.privacy.outcomes:exchanges]"
+    scenario = loads(FILE.read_text(), tmp_path, overrides=[metrics, "tables=2"])
     go(create(scenario, tmp_path, "update-000001-0"))
     broken, exchanges = measures(scenario, tmp_path, 1)
     assert broken.value is None

@@ -36,7 +36,10 @@ def page() -> None:
         hint(f"Nothing is measured on this run: that is done when a run has finished, or by: agora measure {head.id}")
         return
     show(*(prose(reason, cls="said warn") for reason in data.unfit(found)))
-    families = sorted({data.family(one.metric) for one in found}, key=lambda one: (one == data.HONESTY, one))
+    general = {data.family(one.metric) for one in found if not one.of}
+    families = sorted(
+        {data.family(one.metric) for one in found}, key=lambda one: (one == data.HONESTY, one not in general, one)
+    )
     family = choice("Family", families, "family") if len(families) > 1 else families[0]
     inside = [one for one in found if data.family(one.metric) == family]
     _overall([one for one in inside if not one.of])
