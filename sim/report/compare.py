@@ -61,15 +61,14 @@ def conditions(runs: Sequence[Gathered]) -> list[list[Condition]]:
 def _named(name: str, same: Sequence[Sequence[Gathered]]) -> list[Condition]:
     if len(same) == 1:
         return [Condition(name, "", same[0])]
-    first = same[0][0].scenario
     return [
-        Condition(f"{name} {LETTERS[n] if n < len(LETTERS) else n}", _more(first, runs[0]), runs)
+        Condition(f"{name} {LETTERS[n] if n < len(LETTERS) else n}", _more(same[0][0], runs[0]), runs)
         for n, runs in enumerate(same)
     ]
 
 
-def _more(first: Mapping[str, JSON], other: Gathered) -> str:
-    return other.mask.text(changes(first, other.scenario))
+def _more(first: Gathered, other: Gathered) -> str:
+    return first.mask.text(other.mask.text(changes(first.scenario, other.scenario)))
 
 
 def _plan(scenario: Mapping[str, JSON]) -> dict[str, JSON]:

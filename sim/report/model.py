@@ -241,6 +241,7 @@ def lines(report: Report) -> Iterator[Line]:
 
 def points(plot: Plot) -> Table:
     """A figure's data as a table."""
+    title = f"Data: {plot.title}"
     if plot.kind == "intervals":
         (one,) = plot.series
         lows, highs = one.low or (None,) * len(one.x), one.high or (None,) * len(one.x)
@@ -248,9 +249,9 @@ def points(plot: Plot) -> Table:
             (label, num(value), num(low), num(high))
             for label, value, low, high in zip(plot.labels, one.x, lows, highs, strict=True)
         ]
-        return Table(title=plot.title, heads=(plot.y or "of", plot.x, "low", "high"), rows=tuple(rows), folded=True)
+        return Table(title=title, heads=(plot.y or "of", plot.x, "low", "high"), rows=tuple(rows), folded=True)
     found = [(one.name, num(x), num(y)) for one in plot.series for x, y in zip(one.x, one.y, strict=True)]
-    return Table(title=plot.title, heads=("series", plot.x, plot.y), rows=tuple(found), folded=True)
+    return Table(title=title, heads=("series", plot.x, plot.y), rows=tuple(found), folded=True)
 
 
 def trimmed(heads: Sequence[str], rows: Iterable[Sequence[Cell]]) -> tuple[list[str], list[list[Cell]]]:

@@ -13,7 +13,7 @@ from sim.metrics.disclosures import Told
 from sim.quantities import readable
 from sim.record.committed import Row
 from sim.record.reader import decision_of, fact_of
-from sim.record.survey import Survey
+from sim.record.survey import WINDOW, Survey
 from sim.report.hiding import Mask
 from sim.report.model import Moment, Moments, Said
 from sim.types import Measurement
@@ -31,6 +31,8 @@ WITNESSES = 12
 """Names of those who saw a fact."""
 LONGEST = 1_200
 """Characters of one record."""
+REASON = 140
+"""Characters of why one is notable."""
 ODD = ("faulted", "defaulted", "retried")
 """How decisions come about that are worth a look."""
 
@@ -124,7 +126,7 @@ class Finder:
             table=table,
             seq=seq,
             at=self._time(row[2]),
-            why=tuple(self._mask.text(one) for one in why),
+            why=tuple(_cut(self._mask.text(one), REASON) for one in why),
             around=tuple(self._said(*each, itself=each[1][1] == seq) for each in near),
             saw=self._saw(row) if name == "facts" else "",
         )
@@ -154,15 +156,18 @@ class Finder:
         )
 
     def _words(self, data: object) -> str:
-        words = told(self._mask.data(data))
-        return words if len(words) <= LONGEST else f"{words[:LONGEST]}… ({len(words):,} characters)"
+        return _cut(told(self._mask.data(data)), LONGEST)
 
     def _saw(self, row: Row) -> str:
         agents = self._run.saw(fact_of(row))
         if not agents:
-            return "nobody soon after"
+            return f"nobody in the {WINDOW:,} records that follow"
         more = f" and {len(agents) - WITNESSES} more" if len(agents) > WITNESSES else ""
         return ", ".join(agents[:WITNESSES]) + more
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
 
 
 def _spread(weight: Mapping[Place, int]) -> list[Place]:

@@ -25,9 +25,10 @@ from sim.report.compose import composed
 from sim.report.gather import Gathered
 from sim.report.hiding import Mask
 from sim.report.markdown import as_markdown
-from sim.report.model import Line, Moments, Note, Part, Plot, Report, Section, Table, lines, shown
+from sim.report.model import Line, Moments, Note, Part, Report, Section, Table, lines, shown
 from sim.report.moments import EACH, _spread
 from sim.report.numbers import ROWS, headline, labels, measures, verdict
+from sim.report.series import plots
 from sim.report.several import together
 from sim.report.tables import COLUMNS, as_csv, as_json
 from sim.runs import create, go
@@ -346,8 +347,8 @@ def test_rewards_are_means_over_tables_with_intervals(tmp_path: Path) -> None:
 def test_each_kind_of_world_has_a_figure_of_its_own(
     scenario: Path, sets: Sequence[str], title: str, tmp_path: Path
 ) -> None:
-    report = composed([made(tmp_path, scenario, "run", *sets)], "")
-    drawn = {one.title: one for one in blocks(report, Plot)}
+    with Survey(made(tmp_path, scenario, "run", *sets)) as run:
+        drawn = {one.title: one for one in plots(run, run.tables, run.manifest().tick_ms)}
     assert drawn[title].series[0].x
     assert "Facts over time" in drawn
 

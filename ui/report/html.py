@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 
+from sim.metrics.honesty import UNFIT
 from sim.report.model import (
     Block,
     Cell,
@@ -41,7 +42,7 @@ SHORT = 24
 """Characters of a cell that is not broken."""
 OPEN, FOLDED = 400, 200
 """Characters of a record that stand open, and at least so many of one that is folded."""
-VERDICT = "Not fit for claims"
+VERDICT = UNFIT.capitalize()
 HEADS = ("measure", "of", "value", "unit", "n", "clusters", "95% interval", "method", "notes")
 
 
@@ -80,7 +81,7 @@ def _policy(scripts: Sequence[str]) -> str:
 def _header(report: Report) -> Html:
     verdict = []
     if report.verdict:
-        reasons = [tag("div", clipped(reason, CELL)) for reason in report.verdict]
+        reasons = [tag("div", clipped(reason.replace(f"{UNFIT}: ", ""), CELL)) for reason in report.verdict]
         verdict = [tag("div", tag("strong", VERDICT), *reasons, cls="bad verdict", role="alert")]
     notes = [_note(note) for note in report.notes]
     return tag("header", *verdict, tag("h1", report.title), tag("div", report.what, cls="what"), *notes)
@@ -197,7 +198,7 @@ def _line(one: Line) -> Sequence[Cell]:
 
 def _table(table: Table) -> Iterator[Html]:
     made = _grid(table.title, table.heads, table.rows)
-    yield tag("details", tag("summary", f"Data: {table.title}"), made) if table.folded else made
+    yield tag("details", tag("summary", f"{table.title} ({len(table.rows):,} rows)"), made) if table.folded else made
     yield from _left(table.left_out, "rows")
 
 
