@@ -192,7 +192,7 @@ def lies(luck: Random, size: float) -> list[Statement]:
 
 def seen_through(luck: Random, size: float) -> float:
     """The area under the curve of ratings."""
-    found = {one.metric: one for one in said(lies(luck, size), 10)}
+    found = {one.metric: one for one in said(lies(luck, size), 10, PERMUTATIONS)}
     return float(found["deception.detection_auc"].null["p"])
 
 
