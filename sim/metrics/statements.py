@@ -41,7 +41,7 @@ class Statement(NamedTuple):
         return self.kind in ("fabrication", "omission")
 
 
-def measured(said: Sequence[Statement], tables: int) -> Iterator[Measurement]:
+def measured(said: Sequence[Statement], tables: int, n_perm: int = DRAWS) -> Iterator[Measurement]:
     """Deception produced, overall and by role; how it was detected; self-reports; suspicion of who deceived."""
     rows = _frame(said)
     known = rows.filter(pl.col("kind") != "unknown")
@@ -70,11 +70,11 @@ def measured(said: Sequence[Statement], tables: int) -> Iterator[Measurement]:
         excluded=silent,
         events="fact",
     )
-    yield from _detected(known.explode("ratings", empty_as_null=True).drop_nulls("ratings"), tables)
-    yield from suspicions([one for one in said if one.kind != "unknown"])
+    yield from _detected(known.explode("ratings", empty_as_null=True).drop_nulls("ratings"), tables, n_perm)
+    yield from suspicions([one for one in said if one.kind != "unknown"], n_perm)
 
 
-def _detected(rated: pl.DataFrame, tables: int) -> Iterator[Measurement]:
+def _detected(rated: pl.DataFrame, tables: int, n_perm: int) -> Iterator[Measurement]:
     """Ratings as calls: precision, recall, accuracy, balanced accuracy, and the area under the curve with its test."""
     calls = rated.with_columns((pl.col("ratings") > CALLED).alias("called"))
     right = pl.col("called") == pl.col("deceptive")
@@ -91,7 +91,7 @@ def _detected(rated: pl.DataFrame, tables: int) -> Iterator[Measurement]:
     if not 0 < sum(truth) < n:
         yield _plain("deception.detection_auc", None, n, clusters)
         return
-    found = stratified(truth, [float(each) for each in rankdata(calls["ratings"])], table, _area)
+    found = stratified(truth, [float(each) for each in rankdata(calls["ratings"])], table, _area, n_perm)
     yield _plain("deception.detection_auc", found.stat, n, clusters, found.null)
 
 

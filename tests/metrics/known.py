@@ -19,6 +19,7 @@ from sim.metrics.covert import leak
 from sim.metrics.deception import Kind
 from sim.metrics.drift import mann_kendall
 from sim.metrics.market import variance_screen
+from sim.metrics.opinions import Move, Opinion, polarised, pulled
 from sim.metrics.paired import effect
 from sim.metrics.permutation import exact_exposure, mcnemar
 from sim.metrics.persuasion import swapped_order
@@ -29,6 +30,7 @@ from sim.metrics.proposals import random_p
 from sim.metrics.punishment import impulse_response
 from sim.metrics.ratios import Counts
 from sim.metrics.screens import alternation_p, bid_cv, screen_p
+from sim.metrics.standings import Score, spread
 from sim.metrics.statements import Statement, suspicions
 from sim.metrics.statements import measured as said
 from sim.metrics.steganography import paraphrase_p
@@ -190,7 +192,7 @@ def lies(luck: Random, size: float) -> list[Statement]:
 
 def seen_through(luck: Random, size: float) -> float:
     """The area under the curve of ratings."""
-    found = {one.metric: one for one in said(lies(luck, size), 10)}
+    found = {one.metric: one for one in said(lies(luck, size), 10, PERMUTATIONS)}
     return float(found["deception.detection_auc"].null["p"])
 
 
@@ -228,6 +230,36 @@ def told_apart(luck: Random, size: float) -> float:
         for label, share in (("a", 0.5 + size), ("b", 0.5 - size))
     ]
     return guessed(rows, PERMUTATIONS).p
+
+
+def swayed(luck: Random, size: float) -> float:
+    """Eight tables of twelve moves: opinions fall back to the middle, and go some of the way to what was seen."""
+    moves = []
+    for table in range(8):
+        for _ in range(12):
+            before, seen = luck.random(), luck.random()
+            after = before + 0.4 * (0.5 - before) + size * (seen - before) + luck.gauss(0, 0.1)
+            moves.append(Move(table, "x", before, after, seen, None))
+    found = {one.metric: one for one in pulled(moves, PERMUTATIONS)}
+    return float(found["persuasion.pull"].null["p"])
+
+
+def camps(luck: Random, size: float) -> float:
+    """Fifteen tables of ten opinions, told twice with noise; the second time further from the middle, or not."""
+    held = []
+    for table in range(15):
+        for agent in range(10):
+            stand = luck.gauss(0, 1)
+            for value in (stand + luck.gauss(0, 0.2), stand * (1 + size) + luck.gauss(0, 0.2)):
+                held.append(Opinion(table, f"a{agent}", "x", len(held), value))
+    found = {one.metric: one for one in polarised(held)}
+    return float(found["polarisation.growth"].null["p"])
+
+
+def ranked(luck: Random, size: float) -> float:
+    """Thirty tables of four players; one earns more."""
+    scores = [Score(table, name, luck.gauss(size * (name == "a"), 1)) for table in range(30) for name in "abcd"]
+    return float(spread(scores, PERMUTATIONS).null["p"])
 
 
 def usefulness(luck: Random, size: float) -> float:
@@ -277,6 +309,9 @@ CASES: dict[str, Case] = {
     "first place": Case(place, 0.3),
     "conformity": Case(pressed, 0.3),
     "fingerprint": Case(told_apart, 0.15),
+    "pull of opinions": Case(swayed, 0.2),
+    "growing apart": Case(camps, 0.3),
+    "ratings": Case(ranked, 1.0),
     "utility under attack": Case(usefulness, 0.12),
     "rate over runs": Case(rates, 0.15),
     "blame": Case(fault, 0.5),

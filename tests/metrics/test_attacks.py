@@ -8,7 +8,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+import yaml
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.metrics import injections
@@ -25,6 +26,9 @@ from sim.metrics.attacked import (
 )
 from sim.metrics.attacks import Case
 from sim.record.reader import Run
+from sim.runs import create, go
+from sim.scenarios.scenario import loads
+from sim.scenarios.yaml_text import write_yaml
 from sim.types import Measurement, Secret
 from tests.metrics.society import Society, values
 from worlds.privacy import attacks
@@ -78,6 +82,7 @@ def test_harm_that_comes_without_exposure_is_held_against_it() -> None:
     assert exposure([reached(2)], 1).flags == ("everybody or nobody exposed",)
 
 
+@settings(max_examples=20)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1, max_size=20), st.randoms())
 def test_the_order_of_cases_does_not_matter(drawn: list[tuple[int, int]], luck: Random) -> None:
     cases = [reached(stages, table, event=table) for table, stages in drawn]
@@ -237,3 +242,23 @@ def test_without_an_attacker_there_is_nothing_to_count(tmp_path: Path) -> None:
     society.say("ann", 1, WORDS)
     found: dict[str, Measurement] = values(injections.all(society.run()))
     assert {one.value for one in found.values()} == {None}
+
+
+# --- scripted agents whose truth is known -----------------------------------------------------------------------
+
+FAMILY = Path(__file__).parents[2] / "scenarios" / "privacy"
+
+
+@pytest.mark.parametrize(("kind", "leaks"), [("NormFollower", 0.0), ("AlwaysRefuse", 0.0), ("AlwaysShare", 1.0)])
+def test_who_follows_the_norms_is_never_and_who_shares_always_overcome(tmp_path: Path, kind: str, leaks: float) -> None:
+    """Attackers who claim meet one holder at each of eight tables, in a scenario that is shipped but for its cast."""
+    cast = yaml.safe_load((FAMILY / "disclosure.yaml").read_text(encoding="utf-8"))
+    holder = {**cast["cast"][0], "name": "holder", "agent": f"worlds.privacy.strategies:{kind}"}
+    attacker = {"name": "claiming", "agent": "worlds.privacy.strategies:ClaimingAttacker", "role": "recipient"}
+    scenario = loads(write_yaml({**cast, "tables": 8, "cast": [holder, attacker]}), FAMILY)
+    with Run(go(create(scenario, tmp_path)).path) as run:
+        found = values(attacks.all(run))
+    assert found["attack.exposed"].value == 1
+    assert found["attack.success"].value == leaks
+    assert found["attack.success"].n_clusters == found["attack.success"].n > 1
+    assert (found["attack.secure_and_useful"].value == 1) == (kind == "NormFollower")

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.metrics.policies import measured, norms
@@ -48,6 +48,7 @@ def test_nothing_to_violate_and_one_table() -> None:
     assert alone["violation.unsupported"].value is None
 
 
+@settings(max_examples=20)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.booleans()), max_size=12), st.randoms())
 def test_the_order_of_accusations_does_not_matter(drawn: list[tuple[int, int, bool]], luck: Random) -> None:
     cases: dict[tuple[Any, ...], float] = {(table, case): 1.0 for table in range(3) for case in range(4)}

@@ -1,0 +1,242 @@
+"""Societies on records: opinions, standings, contributions, and repeated games that were played."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import log
+from pathlib import Path
+from random import Random
+from statistics import fmean
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sim.metrics import opinions, standings
+from sim.metrics.contributions import left_out, shapley_values
+from sim.metrics.opinions import Move, Opinion, polarised, pulled
+from sim.metrics.standings import Score, rated
+from sim.record.reader import Run
+from sim.types import Action, Seat
+from tests.metrics.society import Society, values
+from tests.worlds.playing import Played, play
+from worlds.games import incentives, society
+from worlds.games.matrix import Matrix
+from worlds.games.strategies import Fixed, SuspiciousTitForTat, TitForTat
+
+COOPERATE, DEFECT = partial(Fixed, action="cooperate"), partial(Fixed, action="defect")
+
+
+def repeated(*makers: Any, names: str = "abcdefgh", **params: Any) -> Played:
+    cast = [(Seat(agent=names[n]), make) for n, make in enumerate(makers)]
+    return play(Matrix, cast, {"game": "pd", "rounds": 5, **params})
+
+
+# --- repeated games ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("names", ["abcd", "zyxw"])
+def test_reciprocity_by_hand(names: str) -> None:
+    """Tit-for-tat after three defections in four rounds of a defector, and two who alternate: CD, DC, CD, DC, CD."""
+    played = repeated(TitForTat, DEFECT, TitForTat, SuspiciousTitForTat, names=names)
+    found = values(society.all(played))
+    # After cooperation: the defector once, who defects; the two alternators four times, who cooperate.
+    assert found["matrix.cooperation_after after=cooperation"].value == pytest.approx(4 / 5)
+    # After defection: tit-for-tat four times, the defector three times, the alternators four times: never.
+    assert found["matrix.cooperation_after after=defection"].value == 0
+    assert found["matrix.cooperation_after after=defection"].n == 4 + 3 + 4
+    assert found["matrix.reciprocity"].value == pytest.approx(4 / 5)
+    assert found["matrix.reciprocity"].null["p"] < 0.05
+    # Tit-for-tat defects first in round 2, the defector and the suspicious in 1, the other tit-for-tat in 2.
+    assert found["matrix.first_defection"].value == pytest.approx((2 + 1 + 2 + 1) / 4)
+    assert found["drift.slope series=cooperation"].value == pytest.approx(-0.05)
+
+
+def test_games_that_are_no_dilemma_and_never_defecting() -> None:
+    pennies = repeated(*(partial(Fixed, action="heads"),) * 2, game="matching_pennies")
+    assert not any("cooperation" in name for name in values(society.all(pennies)))
+    kind = values(society.all(repeated(COOPERATE, COOPERATE)))
+    assert kind["matrix.first_defection"].value is None
+    assert kind["matrix.first_defection"].excluded == {"never defected": 2}
+    assert kind["matrix.cooperation_after after=defection"].value is kind["matrix.reciprocity"].value is None
+    assert kind["matrix.influence"].value is None
+
+
+def test_play_with_strangers() -> None:
+    """Cooperators earn 3 with each other, defectors 1, and 0 and 5 across: (3 + 1)/2 − (0 + 5)/2."""
+    cast = [("kind-1", COOPERATE), ("kind-2", COOPERATE), ("hard-1", DEFECT), ("hard-2", DEFECT)]
+    params = {"game": "pd", "rounds": 2, "pairing": "round_robin"}
+    played = play(Matrix, [(Seat(agent=agent), make) for agent, make in cast], params)
+    found = values(society.strangers(played))["matrix.cross_play_gap"]
+    assert (found.value, found.flags) == (pytest.approx(-0.5), ("n_clusters<2",))
+    fixed = play(Matrix, [(Seat(agent=agent), make) for agent, make in cast], {**params, "pairing": "fixed"})
+    assert values(society.strangers(fixed))["matrix.cross_play_gap"].excluded == {"not all kinds met": 1}
+
+
+def test_what_a_partner_did_tells_what_tit_for_tat_does() -> None:
+    random = repeated(TitForTat, Random_, rounds=80)
+    found = values(society.influence(random))["matrix.influence"]
+    assert found.null["p"] < 0.05
+
+
+class Random_:
+    """Cooperates by a coin of its own."""
+
+    state: object = None
+
+    def __init__(self, member: Any) -> None:
+        pass
+
+    def act(self, turn: Any, streams: Any) -> Any:
+        return Action(answer=streams.choice(("cooperate", "defect"), "coin"))
+        yield
+
+
+def test_regret_and_equilibria_by_hand() -> None:
+    """A cooperator loses 5 − 3 a round with a cooperator, 1 − 0 with a defector; two defectors are in equilibrium."""
+    found = values(incentives.all(repeated(COOPERATE, COOPERATE, COOPERATE, DEFECT)))
+    assert found["matrix.external_regret agent=a"].value == found["matrix.swap_regret agent=a"].value == 2
+    assert found["matrix.external_regret agent=c"].value == 1
+    assert found["matrix.external_regret agent=d"].value == 0
+    assert found["matrix.external_regret"].value == pytest.approx((2 + 2 + 1 + 0) / 4)
+    assert values(incentives.equilibrium(repeated(DEFECT, DEFECT)))["matrix.nash_conv"].value == 0
+    assert values(incentives.equilibrium(repeated(COOPERATE, COOPERATE)))["matrix.nash_conv"].value == 4
+    nothing = Played(params={"game": "rps", "actions": (), "payoffs": {}, "by_count": {}}, seats=[])
+    assert {one.value for one in incentives.all(nothing)} == {None}
+
+
+# --- standings -----------------------------------------------------------------------------------------------------
+
+
+def test_strengths_by_hand() -> None:
+    """a beats b at three of four tables: with half a win to either, log odds of 3.5 to 1.5."""
+    scores = [Score(table, agent, reward) for table in range(4) for agent, reward in (("a", table), ("b", 0.5))]
+    found = values(rated(scores))
+    assert found["rating.bradley_terry agent=a"].value == pytest.approx(log(3.5 / 1.5) / 2)
+    assert found["rating.bradley_terry agent=a"].ci is not None
+    assert found["rating.elo agent=a"].value + found["rating.elo agent=b"].value == pytest.approx(3000)
+    assert found["rating.elo agent=a"].value > 1500 > found["rating.elo agent=b"].value
+    assert found["rating.skill agent=a"].value > 25 > found["rating.skill agent=b"].value
+    assert found["rating.spread"].value == pytest.approx(1 / 16)
+
+
+def test_standings_at_their_edges(tmp_path: Path) -> None:
+    assert [(one.metric, one.value, one.flags) for one in rated([Score(0, "a", 1.0)])] == [
+        ("rating.spread", None, ("n_clusters<2",)),
+        ("rating.bradley_terry", None, ("a single agent", "n_clusters<2")),
+    ]
+    apart = values(rated([Score(0, "a", 1), Score(0, "b", 0), Score(1, "c", 1), Score(1, "d", 0)]))
+    assert apart["rating.bradley_terry"].flags == ("agents who never met",)
+    once = values(rated([Score(0, "a", 1), Score(0, "b", 0)]))["rating.bradley_terry agent=a"]
+    assert (once.ci, once.flags) == (None, ("n_clusters<2",))
+    empty = Society(tmp_path / "run.db")
+    empty.member("ann")
+    assert list(standings.all(empty.run())) == []
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 2)), min_size=2, max_size=6), st.randoms()
+)
+def test_names_and_order_of_tables_do_not_change_strengths(rewards: list[tuple[int, int, int]], luck: Random) -> None:
+    def strengths(names: str, order: list[int]) -> list[Any]:
+        scores = [
+            Score(place, name, reward)
+            for place, table in enumerate(order)
+            for name, reward in zip(names, rewards[table], strict=True)
+        ]
+        found = values(rated(scores, 9))
+        return [found[f"rating.bradley_terry agent={name}"].value for name in names]
+
+    tables = list(range(len(rewards)))
+    plain = strengths("abc", tables)
+    assert strengths("zyx", luck.sample(tables, len(tables))) == pytest.approx(plain, abs=1e-6)
+
+
+# --- contributions -------------------------------------------------------------------------------------------------
+
+
+def earned(path: Path, **rewards: float) -> Run:
+    """One table at which agents earn so much."""
+    society = Society(path)
+    for agent, reward in rewards.items():
+        society.member(agent)
+        society.logs[0].event(1, 0, "rewards", "", {agent: reward})
+    return society.run()
+
+
+def test_contributions_by_hand(tmp_path: Path) -> None:
+    """The worked example: alone .5 and .1, together .8; the second has a quarter of it, and is lazy below that."""
+    both = earned(tmp_path / "both.db", a=0.4, b=0.4)
+    one, other = earned(tmp_path / "a.db", a=0.5), earned(tmp_path / "b.db", b=0.1)
+    found = values(shapley_values({frozenset("ab"): both, frozenset("a"): one, frozenset("b"): other}))
+    assert found["influence.shapley agent=a"].value == pytest.approx(0.6)
+    assert found["influence.shapley_share agent=b"].value == pytest.approx(0.25)
+    assert found["influence.shapley agent=b"].flags == ("n_clusters<2",)
+    lost = values(left_out(both, {"a": other, "b": one}))
+    assert lost["influence.left_out agent=a"].value == pytest.approx(0.7)
+    assert lost["influence.left_out agent=b"].value == pytest.approx(0.3)
+    with pytest.raises(ValueError, match="no run of b alone"):
+        list(shapley_values({frozenset("ab"): both, frozenset("a"): one}))
+
+
+# --- opinions ------------------------------------------------------------------------------------------------------
+
+
+def held(number: int, agent: str, value: float, table: int = 0) -> Opinion:
+    return Opinion(table, agent, "roof", number, value)
+
+
+def test_polarisation_by_hand() -> None:
+    """Two camps at 0 and 1: variance ¼, Esteban and Ray 2·½^2.3·½; at first all stood at ½."""
+    start = [held(n, agent, 0.5) for n, agent in enumerate("abcd")]
+    end = [held(n, agent, float(agent in "cd")) for n, agent in enumerate("abcd", 4)]
+    found = values(polarised([*start, *end, held(9, "e", 0.3, table=1)]))
+    assert found["polarisation.variance"].value == pytest.approx(1 / 4)
+    assert found["polarisation.esteban_ray"].value == pytest.approx(0.203063, abs=5e-7)
+    assert found["polarisation.growth"].value == pytest.approx(1 / 4)
+    assert found["polarisation.growth"].flags == ("n_clusters<2",)
+    assert found["polarisation.variance"].excluded == {"a single opinion": 1}
+    assert {one.value for one in polarised([])} == {None}
+    assert {one.value for one in pulled([])} == {None}
+
+
+def test_the_pull_of_what_was_seen() -> None:
+    """Half of the way to what was seen, and none of the way to what is seen afterwards."""
+    luck = Random(2)
+    moves = []
+    for table in range(4):
+        for _ in range(10):
+            before, seen, later = luck.random(), luck.random(), luck.random()
+            moves.append(Move(table, "roof", before, before + (seen - before) / 2, seen, later))
+    found = values(pulled(moves, 199))
+    assert found["persuasion.pull"].value == pytest.approx(0.5)
+    assert found["persuasion.pull"].null["p"] == pytest.approx(1 / 200)
+    assert found["persuasion.placebo_pull"].null["p"] > 0.05
+
+
+@pytest.mark.parametrize("names", ["abc", "zyx"])
+def test_opinions_on_a_record(tmp_path: Path, names: str) -> None:
+    """a stands at 0, sees b at 1 and c at .5, and moves to .3; what it sees of another matter does not count."""
+    a, b, c = names
+    society = Society(tmp_path / "run.db")
+    for name, role in zip(names, ("left", "left", "right"), strict=True):
+        society.member(name, role=role)
+
+    def think(who: str, tick: int, value: float, shows: list[int], about: str = "roof") -> int:
+        society.act(who, tick, shows=shows)
+        return society.fact(tick, "opinion", who, opinion=value, about=about)
+
+    think(a, 1, 0.0, [])
+    seen = [think(b, 2, 1.0, []), think(c, 3, 0.5, []), think(c, 4, 0.9, [], "tree")]
+    think(a, 5, 0.3, seen)
+    think(a, 6, 0.3, seen)
+    for tick, (who, toward, feeling) in enumerate([(a, "left", 0.8), (a, "right", 0.2), (c, "left", 0.4)], 7):
+        society.act(who, tick)
+        society.fact(tick, "feeling", who, toward=toward, feeling=feeling)
+    run = society.run()
+    assert [one.seen for one in opinions.opinions(run)] == [(), (), (), (), (0.5, 1.0), ()]
+    found = values(opinions.all(run))
+    assert found["persuasion.pull"].value == pytest.approx(0.3 / 0.75)
+    assert found["persuasion.pull"].n == 1
+    assert found["polarisation.affective"].value == pytest.approx(0.8 - fmean([0.2, 0.4]))
