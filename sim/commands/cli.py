@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.commands import studies, trained
-from sim.commands.options import RUNS, All, Budget, Folder, Quiet, RunName, RunNames, Sets
+from sim.commands.options import EXITS, RUNS, All, Budget, Folder, Quiet, RunName, RunNames, Sets
 
 if TYPE_CHECKING:
     from sim.commands.doctor import Line
@@ -25,8 +25,6 @@ app = typer.Typer(
     rich_markup_mode=None,  # drawing boxes would double the time that help takes
 )
 
-EXITS = {"finished": 0, "failed": 1, "paused": 3, "interrupted": 130}
-"""Exit codes by how a session ended."""
 SETTABLE = "A world parameter that may change, or models.NAME.key, from then on."
 
 

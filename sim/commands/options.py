@@ -17,3 +17,5 @@ Budget = Annotated[int | None, typer.Option(help="Pause, resumably, once this ma
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")]
 All = Annotated[bool, typer.Option("--all", help="Every number and every reward, not only the first of each.")]
 RUNS = Path("runs")
+EXITS = {"finished": 0, "failed": 1, "paused": 3, "interrupted": 130}
+"""Exit codes by how a session ended."""

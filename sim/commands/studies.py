@@ -1,15 +1,16 @@
-"""The commands that learn something of stored runs by making others: what a disclosure does.
+"""The commands that learn something of stored runs by making others: what a disclosure does, what a judge says.
 
 Beside `sim.commands.cli` and `sim.commands.trained`; each command imports what it needs when it runs.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sim.commands.options import RUNS, Folder, Quiet, RunName
+from sim.commands.options import EXITS, RUNS, Budget, Folder, Quiet, RunName, RunNames
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -51,7 +52,50 @@ def contagion(
         session = watched(lambda attach, each=each: go(each, attach=attach), quiet)  # type: ignore[misc]
         if session.status != "finished":
             say(ending(session))
-            raise typer.Exit(1 if session.status == "failed" else 3)
+            raise typer.Exit(EXITS[session.status])
     found = compared(pairs, window, reads)
     keep(path, found)
     say(*measured(path, found, True))
+
+
+@app.command()
+def judge(
+    names: RunNames,
+    rubric: Annotated[Path, typer.Option(help="A file with the question, the answers and what the judge sees.")],
+    model: Annotated[
+        str, typer.Option(help="The judge: one of the run's models, or an entry like {engine: vllm, model: embedded}.")
+    ],
+    calibration: Annotated[Path | None, typer.Option(help="A JSONL file of texts that people have judged.")] = None,
+    most: Annotated[
+        int, typer.Option(min=1, help="Texts of one run that are judged; drawn where there are more.")
+    ] = 500,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws and of the judge.")] = 0,
+    runs: Folder = RUNS,
+    budget: Budget = None,
+    quiet: Quiet = False,
+) -> None:
+    """Have a model judge what was said in runs.
+
+    The judging is a run of its own, to be shown, verified and, with agora resume, gone on with; the runs that are
+    judged are only read. Without texts that people have judged it gives no rate.
+    """
+    from sim.commands.progress import watched
+    from sim.commands.show import ending, measured
+    from sim.commands.terminal import say
+    from sim.docket import judging
+    from sim.library import find, keep, measure
+    from sim.rubric import read_calibration, read_rubric
+    from sim.runs import go
+
+    asked = read_rubric(rubric)
+    known = read_calibration(calibration, asked) if calibration else []
+    paths = list(dict.fromkeys(find(runs, name) for name in names))
+    path = judging(paths, runs, asked, model, known, most=most, seed=seed)
+    session = watched(lambda attach: go(path, attach=attach, budget=budget), quiet)
+    if session.status != "finished":
+        say(ending(session, budget))
+        raise typer.Exit(EXITS[session.status])
+    found = measure(path)
+    for each in paths:
+        keep(each, [one for one in found if one.of.get("run") == each.stem])
+    say(f"{path.stem}: the judging", *measured(path, found, True))

@@ -68,7 +68,8 @@ def rogan_gladen(rate: float, se: float, sp: float, n: int = 0, positives: int =
         return Corrected(value, None, flags)
     spread = rate * (1 - rate) / n + raw**2 * se * (1 - se) / positives + (1 - raw) ** 2 * sp * (1 - sp) / negatives
     half = Z * sqrt(spread) / informed
-    return Corrected(value, (max(0.0, raw - half), min(1.0, raw + half)), flags)
+    low, high = (min(1.0, max(0.0, end)) for end in (raw - half, raw + half))
+    return Corrected(value, (low, high), flags)
 
 
 def ppi_mean(judged: Sequence[float], human: Sequence[float], judge: Sequence[float]) -> Corrected:

@@ -6,6 +6,7 @@ A case gives the p-value of a seed; where a metric has an interval and no test, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from sim.metrics.coordination import coordination_test
 from sim.metrics.covert import leak
 from sim.metrics.deception import Kind
 from sim.metrics.drift import mann_kendall
+from sim.metrics.judged import accuracy, ppi_mean, rogan_gladen
 from sim.metrics.market import variance_screen
 from sim.metrics.opinions import Move, Opinion, polarised, pulled
 from sim.metrics.paired import effect
@@ -74,6 +76,20 @@ def forked(luck: Random, size: float) -> float:
         told = (common if own < 0.5 else luck.random()) < 0.08 * (1 + size)
         lost, won = lost + (told and common >= 0.08), won + (common < 0.08 and not told)
     return mcnemar(lost, won)
+
+
+def judged(luck: Random, size: float, by_errors: bool = False) -> float:
+    """Four hundred texts, a tenth of them positive, of a judge with Se .85 and Sp .92 that people checked on 150."""
+    rate, right = 0.1 + size, (0.92, 0.85)
+    texts = [luck.random() < rate for _ in range(400)]
+    known = [luck.random() < (0.4 if by_errors else rate) for _ in range(150)]
+    said, calls = ([one == (luck.random() < right[one]) for one in each] for each in (texts, known))
+    if not by_errors:
+        return outside(ppi_mean(said, known, calls).ci, 0.1)
+    found = accuracy(known, calls)
+    assert found is not None
+    share = sum(said) / len(said)
+    return outside(rogan_gladen(share, found.se, found.sp, 400, found.positives, found.negatives).ci, 0.1)
 
 
 def channel(luck: Random, size: float) -> float | None:
@@ -291,6 +307,8 @@ def punishment(luck: Random, size: float) -> float:
 CASES: dict[str, Case] = {
     "contagion, exact": Case(contagion, 2.0),
     "contagion, forked": Case(forked, 2.0),
+    "judged rate, by prediction": Case(judged, 0.2),
+    "judged rate, by errors": Case(partial(judged, by_errors=True), 0.2),
     "covert channel": Case(channel, 0.8),
     "coordination": Case(coordination, 0.7),
     "bid screen": Case(screen, 0.8),
@@ -321,6 +339,10 @@ CASES: dict[str, Case] = {
 
 def alarms(case: Case, seeds: int, size: float) -> int:
     """In how many of so many seeds a test at 5% rejects."""
-    name = getattr(case.p, "__name__", "recorded")
-    found: list[Any] = [case.p(Random(f"{name} {seed}"), size) for seed in range(seeds)]
+    found: list[Any] = [case.p(Random(f"{_name(case.p)} {seed}"), size) for seed in range(seeds)]
     return sum(p is not None and p <= 0.05 for p in found)
+
+
+def _name(test: Any) -> str:
+    """Of a function, with the settings that a partial gives it."""
+    return f"{_name(test.func)} {test.keywords}" if isinstance(test, partial) else getattr(test, "__name__", "recorded")

@@ -39,7 +39,7 @@ from sim.types import Member, Seat
 from tests.sim import coins
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
-FILES = [path for path in sorted(SCENARIOS.rglob("*.yaml")) if "personas" not in path.parts]
+FILES = [path for path in sorted(SCENARIOS.rglob("*.yaml")) if not {"personas", "rubrics"} & set(path.parts)]
 NAMES = [str(path.relative_to(SCENARIOS)) for path in FILES]
 SEATS = ["ann", "ben", "cleo"]
 

@@ -1,0 +1,159 @@
+"""A judging made ready: what runs hold, blinded, and what people have judged, as the scenario of a run of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from sim.commands.failures import BadInput
+from sim.judging import Item, blinded, called
+from sim.record.reader import Run
+from sim.rubric import Known, Rubric
+from sim.runs import stored
+from sim.scenarios.located import nearest, shown
+from sim.scenarios.plan import plan
+from sim.scenarios.resolve import resolve
+from sim.scenarios.scenario import loads
+from sim.scenarios.scenario_schema import ModelSettings, Scenario
+from sim.scenarios.yaml_text import read_yaml, write_yaml
+from sim.types import JSON, Record
+
+if TYPE_CHECKING:
+    from sim.metrics.judged_items import Shown
+
+JUDGES = 64
+"""Questions that are asked at once, at most."""
+MOST = 500
+"""Texts of one run that are judged, drawn where there are more."""
+
+
+def judging(
+    paths: Sequence[Path],
+    folder: Path,
+    rubric: Rubric,
+    model: str,
+    calibration: Sequence[Known] = (),
+    *,
+    most: int = MOST,
+    seed: int = 0,
+) -> Path:
+    """A new run file, not started, in which a model judges texts of runs, which are only read.
+
+    `model`: an entry of the first run's `models`, or one written like it, `{engine: vllm, model: embedded}`. Start it
+    with `sim.runs.go`. Raises BadInput, ScenarioError, ResolveError.
+    """
+    found = [_taken(path, rubric, most, seed) for path in paths]
+    names = [word for one in found for word in one.names]
+    hidden = [word for one in found for word in one.hidden]
+    known = [Item(shows=blinded(_seen(one.shows, rubric), names, hidden), labels=one.labels) for one in calibration]
+    scenario, base = _scenario_of(paths[0])
+    items = [*known, *(item for one in found for item in one.items)]
+    judged = sorted({words for one in found for words in one.models})
+    asking = loads(write_yaml(_data(rubric, items, _model(scenario, model), judged, seed)), base, file="judging")
+    run_id = f"judged-{rubric.name}-{paths[0].stem}"
+    return stored(folder, run_id, plan(asking), parent=str(paths[0].resolve()), source="")
+
+
+def _scenario_of(path: Path) -> tuple[Scenario, Path]:
+    with Run(path) as run:
+        manifest = run.manifest()
+    scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
+    return scenario, scenario.base
+
+
+class _Taken(NamedTuple):
+    """What is taken of a run."""
+
+    items: list[Item]
+    """Blinded."""
+    models: list[str]
+    """Those that spoke in it."""
+    names: list[str]
+    """What its agents are called."""
+    hidden: list[str]
+    """Roles, models, and what the run is called."""
+
+
+def _taken(path: Path, rubric: Rubric, most: int, seed: int) -> _Taken:
+    scenario, base = _scenario_of(path)
+    find = cast("Callable[[Record], Iterable[Shown]]", resolve(rubric.items, base))
+    with Run(path) as run:
+        found = list(find(run))
+        members = [member for table in range(run.tables) for member in run.cast(table)]
+    if len(found) > most:
+        found = [found[place] for place in sorted(Random(f"{seed} {path.stem}").sample(range(len(found)), most))]
+    names = list(dict.fromkeys(name for member in members for name in called(member)))
+    models = [scenario.models[name] for name in dict.fromkeys(member.model for member in members) if name]
+    others = {member.seat.role for member in members} | {one.model for one in models} | {path.stem, scenario.name}
+    hidden = sorted(others - {""})
+    items = [
+        Item(
+            shows=blinded(_seen(one.shows, rubric), names, hidden),
+            run=path.stem,
+            table=one.table,
+            fact=one.fact,
+            rule="" if one.rule is None else ("yes" if one.rule else "no"),
+        )
+        for one in found
+    ]
+    return _Taken(items, [_words(one) for one in models], names, hidden)
+
+
+def _seen(shows: Mapping[str, str], rubric: Rubric) -> dict[str, str]:
+    """The fields that a rubric lets the judge see."""
+    if missing := [field for field in rubric.sees if field not in shows]:
+        message = f"rubric {rubric.name}: sees {shown(missing[0])}, which {rubric.items} does not show"
+        raise BadInput(f"{message}; {nearest(missing[0], shows)}")
+    return {field: shows[field] for field in rubric.sees}
+
+
+def _model(scenario: Scenario, model: str) -> JSON:
+    """Settings of the judge, as a scenario holds them."""
+    if model in scenario.models:
+        return scenario.located.data["models"][model]
+    found = read_yaml(model, "--model").data
+    if isinstance(found, dict):
+        return found
+    hint = f"; {nearest(model, scenario.models)}" if scenario.models else ""
+    raise BadInput(
+        f"--model {shown(model)} is none of the run's models{hint}; or write {{engine: vllm, model: embedded}}"
+    )
+
+
+def _words(settings: ModelSettings) -> str:
+    """Which model it is, whatever a scenario calls it."""
+    return " ".join(part for part in (settings.engine, settings.model, settings.policy) if part)
+
+
+def _data(rubric: Rubric, items: Sequence[Item], settings: JSON, judged: Sequence[str], seed: int) -> dict[str, JSON]:
+    """The scenario of the judging."""
+    judge = _words(ModelSettings.model_validate(settings))
+    return {
+        "name": f"judged {rubric.name}",
+        "seed": seed,
+        "clock": {"tick": "1s", "until": None},
+        "world": {
+            "use": "sim.judging:Judging",
+            "name": rubric.name,
+            "question": rubric.question,
+            "options": list(rubric.options),
+            "positive": rubric.positive,
+            "definitions": rubric.definitions,
+            "compare": list(rubric.compare),
+            "items": [one.model_dump(mode="json", exclude_defaults=True) for one in items],
+            "judge": judge,
+            "judged": list(judged),
+        },
+        "models": {"judge": settings},
+        "cast": [
+            {
+                "name": "judge",
+                "count": min(JUDGES, len(items)),
+                "agent": "sim.judging:Judge",
+                "model": "judge",
+                "think": 1,
+            }
+        ],
+    }
