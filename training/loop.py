@@ -7,6 +7,7 @@ unfinished update from the last checkpoint; the episodes that it had played are 
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -161,6 +162,7 @@ class Trainer:
             self._publisher.prove(plan.seed, recipe.policy.targets)
         self._curves = Curves(folder)
         self._resume()
+        gc.freeze()  # models and libraries stay, so no collection has to look at them again
 
     @property
     def done(self) -> int:
@@ -382,6 +384,7 @@ class Trainer:
 
     def close(self) -> None:
         """Free the models and files."""
+        gc.unfreeze()
         with suppress(EngineFailure):  # one that is dead forgets by itself
             self._publisher.withdraw()
             engine, taught = self._engine, self._teacher

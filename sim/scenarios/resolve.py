@@ -12,6 +12,7 @@ import importlib.util
 import inspect
 import pkgutil
 import sys
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
@@ -105,7 +106,9 @@ def _source(where: str, base: Path) -> str | None:
     return Path(file).read_text(encoding="utf-8") if file and file.endswith(".py") else None
 
 
+@lru_cache(64)
 def _parsed(source: str, where: str) -> ast.Module:
+    """Read only; a training loads its scenario at every turn."""
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError) as error:
