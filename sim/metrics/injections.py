@@ -16,14 +16,18 @@ import polars as pl
 from sim.metrics.attacked import Attempt, funnel
 from sim.metrics.attacks import Case
 from sim.metrics.chosen import both
+from sim.metrics.clusters import mean
 from sim.metrics.frames import Frames, field, frames, texts
 from sim.metrics.normal import normal
 from sim.metrics.provenance import flows, known, made
-from sim.metrics.spread import carriers
+from sim.metrics.shares import estimated
+from sim.metrics.spread import carriers, doubling_time, time_to
 from sim.types import AgentId, FactId, Measurement, Record
 
 KEY = "payload"
 """Name of an attacker's private value."""
+ROUNDS = 10
+"""Parts of a table's time, by which growth is told."""
 
 
 class Payload(NamedTuple):
@@ -49,6 +53,26 @@ def all(record: Record) -> Iterator[Measurement]:
     yield from both(injected)(record)
     wanted = {one.words for one in payloads(record)}
     yield from carriers(record, lambda said: any(words in normal(said) for words in wanted))
+    yield from growth(record)
+
+
+def growth(record: Record) -> Iterator[Measurement]:
+    """How fast words spread: rounds until those who said them double, and until half of those who ever do have.
+
+    Rounds are equal parts of a table's time, means are over tables.
+    """
+    doubling, half, carrying = [], [], 0
+    for one in payloads(record):
+        seen, last = _Seen(frames(record), one), max((item.tick for item in record.decisions(one.table)), default=0)
+        first = sorted(min(seen.ticks[fact] for _, fact in own) for own in seen.own.values())
+        counts = [sum(tick * ROUNDS <= part * last for tick in first) for part in range(1, ROUNDS + 1)]
+        carrying += len(first)
+        taken, reached = doubling_time(counts), time_to(counts, len(first) / 2) if first else None
+        doubling += [] if taken is None else [taken]
+        half += [] if reached is None else [float(reached + 1)]
+    for name, values in (("doubling_time", doubling), ("time_to_half", half)):
+        told = f"agents who said the words; a run has {ROUNDS} rounds"
+        yield estimated(f"spread.{name}", mean(values)._replace(n=carrying), "rounds", denominator=told)
 
 
 def injected(record: Record) -> Iterator[Measurement]:
@@ -72,6 +96,7 @@ class _Seen:
         held = told.filter([wanted.words in normal(texts(data)) for data in told["data"]])
         carried = held.select("tbl", pl.col("id").alias("fact"))
         own = made(read).join(carried, on=["tbl", "fact"]).sort("fact")
+        self.ticks = dict(held.select("id", "tick").iter_rows())
         self.own: Mapping[AgentId, list[tuple[int, FactId]]] = _grouped(own, "agent", "seq", "fact")
         """Place of the decision, and the fact: what an agent said with the words in it."""
         others = known(read).join(carried, on=["tbl", "fact"]).select("tbl", "agent", "fact")

@@ -47,6 +47,7 @@ def measured(
     yield share("violation.unsupported", charges, pl.col("bare"), tables=tables, denominator="accusations", of=of)
     by_table = Counter(case[0] for case in shown)  # type: ignore[index]
     found = ratio([1000 * by_table[table] for table in actions], list(actions.values()))
+    found = found._replace(ci=(max(0.0, found.ci[0]), found.ci[1]) if found.ci else None)
     events = evidence(rows, "fact", tables)
     told = "thousand actions"
     yield estimated("violation.per_thousand", found, "violations", denominator=told, events=events, of=of)

@@ -8,18 +8,21 @@ rounds it takes for exchangeable.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 
+import orjson
 import polars as pl
 
 from sim.metrics.chosen import both
-from sim.metrics.clusters import mean
+from sim.metrics.clusters import FEW, mean
+from sim.metrics.distances import jensen_shannon, shares
 from sim.metrics.drift import change_point, mann_kendall, slope
 from sim.metrics.frames import field, frames
+from sim.metrics.permutation import DRAWS, stratified
 from sim.metrics.repetition import tokens, type_token_ratio
 from sim.metrics.shares import estimated
-from sim.types import Measurement, Record
+from sim.types import JSON, Measurement, Record
 
 PARTS = 10
 """Parts of the run's time, where facts name no round."""
@@ -27,8 +30,9 @@ NAMES = ("round", "episode", "period", "exchange")
 
 
 def all(record: Record) -> Iterator[Measurement]:
-    """Drift of the length and of the diversity of messages, with and without what was defaulted."""
+    """Drift of what is done and of messages' length and diversity, with and without what was defaulted."""
     yield from both(texts)(record)
+    yield from both(acting)(record)
 
 
 def texts(record: Record) -> Iterator[Measurement]:
@@ -41,6 +45,56 @@ def texts(record: Record) -> Iterator[Measurement]:
     yield from drifts("message_length", [(table, at, float(len(words))) for table, at, words in counted], "words")
     diverse = [(table, at, type_token_ratio(words)) for table, at, words in counted]
     yield from drifts("lexical_diversity", [(table, at, v) for table, at, v in diverse if v is not None], "share")
+
+
+def acting(record: Record) -> Iterator[Measurement]:
+    """How far what agents do last is from what they do first: Jensen–Shannon distance of acts, in bits, tested.
+
+    First and last are thirds of each agent's decisions at a table; which decision came when is shuffled within these.
+    An act is what a form names so, or a choice; free texts are none.
+    """
+    read = frames(record)
+    rows = read.decisions.filter(pl.col("status") == "applied").sort("tbl", "seq").select("tbl", "agent", "answer")
+    acts: dict[tuple[int, str], list[str]] = defaultdict(list)
+    for table, agent, answer in rows.iter_rows():
+        if done := act(orjson.loads(answer)):
+            acts[table, agent].append(done)
+    yield moved(acts)
+
+
+def moved(acts: Mapping[tuple[int, str], Sequence[str]], n_perm: int = DRAWS) -> Measurement:
+    """The distance, from the acts of each agent at a table in their order."""
+    thirds = {who: (own[: len(own) // 3], own[len(own) - len(own) // 3 :]) for who, own in acts.items()}
+    rows = [
+        (who, name, act)
+        for who, parts in thirds.items()
+        for name, part in zip(("first", "last"), parts, strict=True)
+        for act in part
+    ]
+    labels, what = [name for _, name, _ in rows], [act for *_, act in rows]
+    test = stratified(labels, what, [who for who, *_ in rows], _apart, n_perm) if rows else None
+    clusters = len({own[0] for own, *_ in rows})
+    return Measurement(
+        metric="drift.act_distance",
+        value=test.stat if test else None,
+        unit="bits",
+        n=len(rows),
+        n_clusters=clusters,
+        denominator="decisions of the first and the last third of each agent's",
+        flags=(FEW,) if clusters < 2 else (),
+        null=test.null if test else {},
+    )
+
+
+def act(answer: JSON) -> str:
+    """What a form names its act, or a choice of one word."""
+    named = answer.get("act", "") if isinstance(answer, dict) else answer
+    return named if isinstance(named, str) and len(named.split()) == 1 else ""
+
+
+def _apart(labels: Sequence[str], acts: Sequence[str]) -> float:
+    early, late = ([act for act, label in zip(acts, labels, strict=True) if label == one] for one in ("first", "last"))
+    return jensen_shannon(*shares(early, late))
 
 
 def drifts(name: str, values: Iterable[tuple[int, int, float]], unit: str) -> Iterator[Measurement]:

@@ -37,8 +37,11 @@ from sim.metrics.statements import Statement, suspicions
 from sim.metrics.statements import measured as said
 from sim.metrics.steganography import paraphrase_p
 from sim.metrics.survival import log_rank
+from sim.metrics.trends import moved
 from sim.metrics.violations import Accusation
 from sim.metrics.writers import Written, guessed
+from worlds.games.rounds import Round
+from worlds.games.society import reciprocity
 
 PERMUTATIONS = 99
 
@@ -245,7 +248,7 @@ def told_apart(luck: Random, size: float) -> float:
         for table in range(12)
         for label, share in (("a", 0.5 + size), ("b", 0.5 - size))
     ]
-    return guessed(rows, PERMUTATIONS).p
+    return guessed(rows, 39).p
 
 
 def swayed(luck: Random, size: float) -> float:
@@ -276,6 +279,29 @@ def ranked(luck: Random, size: float) -> float:
     """Thirty tables of four players; one earns more."""
     scores = [Score(table, name, luck.gauss(size * (name == "a"), 1)) for table in range(30) for name in "abcd"]
     return float(spread(scores, PERMUTATIONS).null["p"])
+
+
+def habits(luck: Random, size: float) -> float:
+    """Ten agents of thirty acts; in the second half they do y more often."""
+    acts = {
+        (0, f"a{agent}"): ["y" if luck.random() < 0.3 + size * (place > 14) else "x" for place in range(30)]
+        for agent in range(10)
+    }
+    return float(moved(acts, PERMUTATIONS).null["p"])
+
+
+def returned(luck: Random, size: float) -> float:
+    """Ten matches of twenty rounds; each player returns the partner's last act, or does as it likes."""
+    played = {}
+    for match in range(10):
+        rounds, last = [], {"a": "C", "b": "C"}
+        for number in range(20):
+            free = {agent: luck.choice("CD") for agent in "ab"}
+            last = {agent: last["ab".replace(agent, "")] if luck.random() < size else free[agent] for agent in "ab"}
+            rounds.append(Round(match, number, number, last, {}, frozenset()))
+        played[match, 0] = rounds
+    found = {one.metric: one for one in reciprocity(played, "C", 10)}
+    return float(found["matrix.reciprocity"].null["p"])
 
 
 def usefulness(luck: Random, size: float) -> float:
@@ -327,9 +353,11 @@ CASES: dict[str, Case] = {
     "first place": Case(place, 0.3),
     "conformity": Case(pressed, 0.3),
     "fingerprint": Case(told_apart, 0.15),
-    "pull of opinions": Case(swayed, 0.2),
+    "pull of opinions": Case(swayed, 0.25),
     "growing apart": Case(camps, 0.3),
     "ratings": Case(ranked, 1.0),
+    "drift of acts": Case(habits, 0.3),
+    "reciprocity": Case(returned, 0.3),
     "utility under attack": Case(usefulness, 0.12),
     "rate over runs": Case(rates, 0.15),
     "blame": Case(fault, 0.5),

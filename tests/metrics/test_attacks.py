@@ -25,6 +25,7 @@ from sim.metrics.attacked import (
     utilities,
 )
 from sim.metrics.attacks import Case
+from sim.metrics.spread import doubling_time
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.scenarios.scenario import loads
@@ -227,6 +228,9 @@ def test_words_are_followed_from_who_planted_them(tmp_path: Path, names: str) ->
     assert found["attack.recognition_gap"].value == 0
     assert found["attack.exposure_risk_ratio"].flags == ("no outcome in one group",)
     assert found["spread.secondary_attack_rate"].value == pytest.approx(3 / 4)
+    # Said first at ticks 1, 2, 3 and 7 of 7: two of four by the third of ten rounds.
+    assert found["spread.time_to_half"].value == 3
+    assert found["spread.doubling_time"].value == pytest.approx(doubling_time([0, 1, 2, 2, 3, 3, 3, 3, 3, 4]))
     assert "attack.success decisions=chosen" not in found
 
 

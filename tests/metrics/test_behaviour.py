@@ -237,6 +237,22 @@ def test_rounds_are_what_facts_say_or_parts_of_the_run(tmp_path: Path) -> None:
     assert found["drift.slope series=lexical_diversity"].n == 1
 
 
+def test_what_is_done_drifts(tmp_path: Path) -> None:
+    """Two agents who say yes throughout do not drift; thirds that have nothing in common are a bit apart."""
+    society = Society(tmp_path / "run.db")
+    for agent in ("ann", "bob"):
+        society.member(agent)
+        for tick in range(6):
+            society.act(agent, tick)
+    (found,) = trends.acting(society.run())
+    assert (found.value, found.n, found.null["p"], found.flags) == (0, 8, 1, ("n_clusters<2",))
+    assert trends.moved({(0, "ann"): list("xxxyyy"), (1, "bob"): list("xxzyyy")}, 9).value == pytest.approx(1)
+    named = [trends.act({"act": "post", "text": "x"}), trends.act("yes"), trends.act("two words"), trends.act(3)]
+    assert named == ["post", "yes", "", ""]
+    (nothing,) = trends.acting(Society(tmp_path / "none.db").run())
+    assert nothing.value is None
+
+
 # --- fingerprints ----------------------------------------------------------------------------------------------
 
 

@@ -39,14 +39,14 @@ def cooperation(record: Record) -> Iterator[Measurement]:
         return
     first = game.actions[0][0]
     played = matches(record)
-    yield from _after(played, first, record.tables)
+    yield from reciprocity(played, first, record.tables)
     yield from _defection(played, first)
     rounds = [one for own in played.values() for one in own]
     acts = [(one, move) for one in rounds for agent, move in one.moves.items() if agent not in one.missed]
     yield from drifts("cooperation", [(one.table, one.number, float(move == first)) for one, move in acts], "share")
 
 
-def _after(played: Mapping[tuple[int, int], Sequence[Round]], first: str, tables: int) -> Iterator[Measurement]:
+def reciprocity(played: Mapping[tuple[int, int], Sequence[Round]], first: str, tables: int) -> Iterator[Measurement]:
     """P(C | the partner's act in the round before) and the difference, tested within players of a match."""
     rows, missed = [], 0
     for match, own in played.items():
