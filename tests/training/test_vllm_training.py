@@ -27,6 +27,7 @@ from training.learner import Learner
 from training.loop import Trainer
 from training.plan import Plan
 from training.policy import Policy
+from training.readout import read_tokens
 from training.recipe import load as load_recipe
 from training.sync import LEAST, Values, difference
 from training.trajectory import Row, rows
@@ -160,6 +161,46 @@ def gradient(trainer: Trainer, played: Sequence[Row]) -> Tensor:
 
 def cosine(one: Tensor, other: Tensor) -> float:
     return float(torch.nn.functional.cosine_similarity(one.double(), other.double(), dim=0))
+
+
+# --- other structures -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("recipe", "changes", "sets"),
+    [
+        ("at2po", ("structure.size=4", "structure.nodes=2", "structure.branches=2", "rollout.episodes=16"), ()),
+        (
+            "lamer",
+            ("structure.size=4", "structure.attempts=2", "rollout.episodes=16"),
+            ("cast.better.with.memory_tokens=120",),
+        ),
+        (
+            "supo_like",
+            ("structure.size=2", "structure.context=80", "structure.summaries=4", "rollout.episodes=4"),
+            ("world.rounds=4",),
+        ),
+    ],
+)
+def test_trees_trials_and_summaries_are_played_on_vllm(
+    embedded_engine: VLLMEngine, tmp_path: Path, recipe: str, changes: tuple[str, ...], sets: tuple[str, ...]
+) -> None:
+    """Their choices are as likely to the trainer as vLLM says, and an update learns from all of them."""
+    common = plan(tmp_path, "vllm")
+    own = (*common.sets, f"models.better.policy={recipe.partition('_')[0]}", *sets)
+    small = load_recipe(recipe, [*changes, "policy.rank=8", "optimiser.lr=1e-3", "optimiser.epochs=1"])
+    asked = Plan(recipe=small, scenario=common.scenario, sets=own, seed=3)
+    with Trainer(tmp_path / "bets", asked, {"better": LateEngine("given", lambda: embedded_engine)}) as trainer:
+        played, _ = trainer._played()
+        choices = [row for row in played if row.trained and row.options]
+        weights = {name: one.active for name, one in trainer._team.policies.items()}
+        said = read_tokens(choices, weights, trainer._masks)
+        tolerance = trainer._publisher.tolerance
+        numbers = trainer.update()
+    assert choices
+    assert difference([fsum(one.logprobs) for one in said], [fsum(row.logprobs) for row in choices]) <= tolerance
+    assert numbers["legal_rate"] > 0.5
+    assert numbers["rows"] > 0
 
 
 # --- three readers of a choice ---------------------------------------------------------------------------
