@@ -312,6 +312,7 @@ def measure(
     Of a run that is not finished: so far. Of several runs: of each, and their means are shown. With --across: of the
     finished ones and of all finished forks of them.
     """
+    from sim.commands.progress import working
     from sim.commands.show import measured, measured_across, measured_together
     from sim.library import find, metric_named, secrets_file
     from sim.library import measure as compute
@@ -322,7 +323,10 @@ def measure(
         return
     wanted = [metric_named(dotted, Path()) for dotted in metric] if metric else None
     known = secrets_file(secrets) if secrets else []
-    found = [(path, compute(path, wanted, known)) for path in paths]
+    found = []
+    for number, path in enumerate(paths, 1):
+        with working(f"Measuring {path.stem} ({number} of {len(paths)})"):
+            found.append((path, compute(path, wanted, known)))
     if len(found) == 1:
         _print(*measured(*found[0], everything))
     else:
