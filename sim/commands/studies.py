@@ -98,4 +98,4 @@ def judge(
     found = measure(path)
     for each in paths:
         keep(each, [one for one in found if one.of.get("run") == each.stem])
-    say(f"{path.stem}: the judging", *measured(path, found, True))
+    say(f"{path.stem}: the judging", *measured(path, found, False))
