@@ -25,6 +25,7 @@ INTERVALS: Mapping[str, Callable[..., Any]] = {
     "t": mean,
 }
 """Who makes an interval, by what the name of its method begins with."""
+UNKNOWN = "Measured by a metric of another time or place."
 SIGNS = (
     ("n", "units that a number is made of"),
     ("clusters", "independent runs or tables among them; what happens within one hangs together"),
@@ -62,15 +63,13 @@ def _measures(metrics: Sequence[Metric], lines: Sequence[Line]) -> Iterable[Entr
 
 
 def described(metric: str, modules: Iterable[ModuleType]) -> str:
-    """The docstring of the function that yields a metric: the one of its name, else the one that spells its name."""
+    """The docstring of the function that yields a metric: the one of its name, else one that spells its name."""
     last = metric.rpartition(".")[2]
-    made = [one for module in modules for one in _functions(module)]
-    named = [one for one in made if one.__name__ == last]
+    made = sorted((one for module in modules for one in _functions(module)), key=lambda one: one.__name__[0] == "_")
+    named = (one for one in made if one.__name__ == last)
     spelt = (one for words in _spellings(metric) for one in made if words in _source(one))
-    first = next(iter(named), None) or next(spelt, None)
-    return (
-        " ".join((inspect.getdoc(first) or "").split()) if first else "Measured by a metric of another time or place."
-    )
+    first = next(named, None) or next(spelt, None)
+    return " ".join((inspect.getdoc(first) or "").split()) if first else UNKNOWN
 
 
 def _spellings(metric: str) -> list[str]:
@@ -81,9 +80,9 @@ def _spellings(metric: str) -> list[str]:
 
 
 def _functions(module: ModuleType) -> list[Callable[..., Any]]:
-    """Documented functions that a module defines, public ones first."""
-    made = [one for one in vars(module).values() if inspect.isfunction(one) and one.__module__ == module.__name__]
-    return sorted((one for one in made if one.__doc__), key=lambda one: one.__name__.startswith("_"))
+    """Documented functions that a module defines."""
+    own = (one for one in vars(module).values() if inspect.isfunction(one) and one.__module__ == module.__name__)
+    return [one for one in own if one.__doc__]
 
 
 def _source(function: Callable[..., Any]) -> str:

@@ -13,8 +13,10 @@ from sim.report.model import Block, Cell, Note, Plot, Points, Section, Table, nu
 from sim.report.numbers import headline, labels
 from sim.types import Measurement
 
-AGENTS = 60
-"""Most agents in a table or a figure."""
+AGENTS, DRAWN = 60, 30
+"""Most agents in a table, and in a figure."""
+OPEN = 25
+"""Most rows of a table that is not folded."""
 
 
 def outcome_section(run: Survey, numbers: Sequence[Measurement], prefix: str, name: str) -> Section:
@@ -63,43 +65,55 @@ def _rewards(earned: Sequence[Earned], name: str) -> list[Block]:
     """Rewards by role, then by agent; over several tables the mean with the interval of the spread between them."""
     several = any(one.tables > 1 for one in earned)
     word = "mean reward a table" if several else "reward"
-    roles: dict[str, list[Earned]] = {}
-    for one in earned:
-        roles.setdefault(one.role, []).append(one)
-    by_role: list[tuple[Cell, ...]] = []
-    for role, group in sorted(roles.items()):
-        mean = sum(one.total for one in group) / sum(one.tables for one in group)
-        by_role.append((role or "all", num(len(group)), num(mean)))
     shown = [(one, one.total / one.tables, _interval(one)) for one in earned[:AGENTS]]
     shown.sort(key=lambda item: -item[1])
     rows: list[tuple[Cell, ...]] = []
     for one, mean, ci in shown:
         low, high = (num(ci[0]), num(ci[1])) if ci else ("", "")
         rows.append((one.agent, one.role, num(mean), low, high, num(one.tables) if several else ""))
-    heads = ("agent", "role", word, "low", "high", "tables")
-    left = len(earned) - len(shown)
-    blocks: list[Block] = []
-    if len(by_role) > 1:
-        blocks.append(Table(title="Rewards by role", heads=("role", "agents", word), rows=tuple(by_role)))
-    if len(shown) > 1:
-        blocks.append(_drawn(shown, word, name))
-    return [*blocks, Table(title="Rewards by agent", heads=heads, rows=tuple(rows), left_out=left)]
+    by_agent = Table(
+        title="Rewards by agent, the largest first",
+        heads=("agent", "role", word, "low", "high", "tables"),
+        rows=tuple(rows),
+        left_out=len(earned) - len(shown),
+        folded=len(rows) > OPEN,
+    )
+    drawn = [_drawn(shown, word, name)] if len(shown) > 1 else []
+    return [*_by_role(earned, word), *drawn, by_agent]
+
+
+def _by_role(earned: Sequence[Earned], word: str) -> list[Table]:
+    """Means over the agents of each role, where there are several roles."""
+    roles: dict[str, list[Earned]] = {}
+    for one in earned:
+        roles.setdefault(one.role, []).append(one)
+    rows = [
+        (role or "none", num(len(group)), num(sum(one.total for one in group) / sum(one.tables for one in group)))
+        for role, group in sorted(roles.items())
+    ]
+    return [Table(title="Rewards by role", heads=("role", "agents", word), rows=tuple(rows))] if len(rows) > 1 else []
 
 
 def _drawn(shown: Sequence[tuple[Earned, float, tuple[float, float] | None]], word: str, name: str) -> Plot:
+    some = shown[:DRAWN]
     points = Points(
         name=word,
-        x=tuple(mean for _, mean, _ in shown),
+        x=tuple(mean for _, mean, _ in some),
         y=(),
-        low=tuple(ci[0] if ci else None for *_, ci in shown),
-        high=tuple(ci[1] if ci else None for *_, ci in shown),
+        low=tuple(ci[0] if ci else None for *_, ci in some),
+        high=tuple(ci[1] if ci else None for *_, ci in some),
         mode="markers",
     )
-    bars = "Bars are 95% intervals (t over tables)." if any(ci for *_, ci in shown) else "One table: no intervals."
+    caption = "Bars are 95% intervals (t over tables)." if any(ci for *_, ci in some) else "One table: no intervals."
     return Plot(
-        kind="intervals", title=f"Rewards of {name} by agent", caption=bars, x=word, y="agent", series=(points,),
-        labels=labels(one.agent for one, *_ in shown),
-    )  # fmt: skip
+        kind="intervals",
+        title=f"Rewards of {name} by agent",
+        caption=caption + (f" The first {DRAWN} of {len(shown)} in the table." if len(shown) > DRAWN else ""),
+        x=word,
+        y="agent",
+        series=(points,),
+        labels=labels(one.agent for one, *_ in some),
+    )
 
 
 def _interval(one: Earned) -> tuple[float, float] | None:

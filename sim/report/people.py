@@ -16,8 +16,10 @@ from sim.types import Member
 
 AGENTS = 60
 """Most agents in a table."""
-LEAKS, OPEN = 200, 20
-"""Most disclosures in a list, and in one that is not folded."""
+LEAKS = 200
+"""Most disclosures in a list."""
+OPEN = 25
+"""Most rows of a table that is not folded."""
 
 
 def leak_sections(run: Survey, finder: Finder, prefix: str, secrets: bool) -> list[Section]:
@@ -67,7 +69,13 @@ def cast_section(run: Survey, mask: Mask, prefix: str) -> Section:
     of = "" if run.tables < 2 else f" at table 0 of {run.tables}"
     blocks = (
         Table(title="Roles", heads=("role", "model", "agents"), rows=tuple(roles)),
-        Table(title=f"Who took part{of}", heads=heads, rows=rows, left_out=len(members) - len(rows)),
+        Table(
+            title=f"Who took part{of}",
+            heads=heads,
+            rows=rows,
+            left_out=len(members) - len(rows),
+            folded=len(rows) > OPEN,
+        ),
     )
     return Section(anchor=f"{prefix}-cast", title="Cast", blocks=blocks)
 

@@ -54,12 +54,12 @@ def _cell(value: JSON) -> JSON:
     if not isinstance(value, str):
         return "" if value is None else repr(value) if isinstance(value, float) else value
     text = visible(value)
-    return f"'{text}" if text.startswith(FORMULA) and not _number(text) else text
+    return f"'{text}" if text.startswith(FORMULA) and not _is_number(text) else text
 
 
-def _number(text: str) -> bool:
+def _is_number(text: str) -> bool:
     try:
-        float(text)
+        float(text.replace(",", ""))
     except ValueError:
         return False
     return True
