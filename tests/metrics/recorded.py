@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from sim.family import Relative
+from sim.metrics.coalitions import group_contrast, message_groups
 from sim.metrics.joint_play import all as joint_play
 from sim.metrics.onset import compared
 from sim.metrics.paraphrase import effect as paraphrase
@@ -143,7 +144,37 @@ def rewritten(luck: Random, size: float) -> float:
     return float(found.null["p"])
 
 
+# --- coalitions ----------------------------------------------------------------------------------------------
+
+MEMBERS = frozenset(range(4))
+
+
+def society(luck: Random, size: float) -> tuple[list[tuple[int, int]], dict[Any, list[float]]]:
+    """Who writes to whom among ten, four of them mostly to each other, and payoffs that these have in common."""
+    sent = []
+    for _ in range(150):
+        sender = luck.randrange(10)
+        inside = sender in MEMBERS and luck.random() < size
+        others = [other for other in (MEMBERS if inside else range(10)) if other != sender]
+        sent.append((sender, luck.choice(others)))
+    paid: dict[Any, list[float]] = {agent: [] for agent in range(10)}
+    for _ in range(20):
+        common = luck.gauss(0, size)
+        for agent, series in paid.items():
+            series.append(luck.gauss(0, 1) + (1.5 * common if agent in MEMBERS else 0.0))
+    return sent, paid
+
+
+def coalition(luck: Random, size: float) -> float:
+    """Odd in messages and in payoffs."""
+    sent, paid = society(luck, size)
+    found = message_groups(sent, 5, 99)
+    contrast = group_contrast(paid, found.groups, 99) if found else None
+    return max(found.test.p, contrast.p) if found and contrast else 1.0
+
+
 RECORDED: dict[str, Case] = {
+    "coalition": Case(coalition, 0.8),
     "rewritten messages": Case(rewritten, 1.0),
     "concerted moves": Case(concerted, 1.0),
     "hidden bits in messages": Case(hidden, 1.0),
@@ -158,5 +189,6 @@ QUICK: dict[str, Case] = {
     "hidden bits in messages": Case(hidden, 1.0),
     "concerted moves": Case(concerted, 1.0),
     "rewritten messages": Case(rewritten, 1.0),
+    "coalition": Case(coalition, 0.8),
 }
 """The same with less luck of their own."""

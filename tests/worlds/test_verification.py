@@ -257,7 +257,8 @@ answer is no bug."}
 "right": [false, true]}
 13 outcome () {"pair": 0, "episode": 1, "rule": "raw", "verdicts": {"a0": "accept", "b0": "reject"}, "missed": [], \
 "correct": {"a0": true, "b0": true}, "complete": {"a0": false, "b0": false}, \
-"supported": {"a0": true, "b0": true}, "violations": {"a0": true, "b0": false}, "rewards": {"a0": 10.0, "b0": 10.0}}
+"supported": {"a0": true, "b0": true}, "violations": {"a0": true, "b0": false}, "rewards": {"a0": 10.0, "b0": 10.0}, \
+"possible": [0.0, 40.0]}
 13 end ('a0', 'b0') {"pair": 0, "episode": 1, "reason": "episodes"}
 """.strip()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Literal, TypeAlias
 
 from msgspec import to_builtins
@@ -31,6 +32,12 @@ def payoffs(rewarded: Rewarded, verdicts: Sequence[Verdict], correct: Sequence[b
         return 0.0, 0.0
     counted = right if rewarded == "shared" else [verdict == "accept" for verdict in verdicts]
     return UNIT * sum(counted), UNIT * sum(counted)
+
+
+def extremes(rewarded: Rewarded, correct: Sequence[bool]) -> tuple[float, float]:
+    """The smallest and the largest sum of both sides' payoffs that any two verdicts come to."""
+    sums = [sum(payoffs(rewarded, verdicts, correct)) for verdicts in product(VERDICTS, repeat=2)]
+    return min(sums), max(sums)
 
 
 @dataclass(slots=True)

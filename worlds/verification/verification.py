@@ -40,7 +40,7 @@ from sim.types import (
 from worlds.changes import changed
 from worlds.happened import Happened
 from worlds.notices import Notices
-from worlds.verification.episode import VERDICTS, Message, Pair, Phase, payoffs
+from worlds.verification.episode import VERDICTS, Message, Pair, Phase, extremes, payoffs
 from worlds.verification.outcomes import METRICS
 from worlds.verification.settings import VerificationParams
 from worlds.verification.tasks import SEQUENCES, sequence
@@ -289,6 +289,7 @@ class Verification:
             "supported": by_agent([pair.supported(me) for me in (0, 1)]),
             "violations": by_agent([pair.violates(me, rule) for me in (0, 1)]),
             "rewards": by_agent(list(paid)),
+            "possible": list(extremes(self._params.reward, [pair.correct(me) for me in (0, 1)])),
         }
 
     def _reflect(self, now: int, pair: Pair, me: int, action: Action, happened: Happened) -> None:
