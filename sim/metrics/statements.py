@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 
 from sim.metrics.clusters import FEW, mean
 from sim.metrics.deception import Kind, detection, separation, suspicion
-from sim.metrics.permutation import DRAWS, stratified
+from sim.metrics.permutation import DRAWS, Test, stratified
 from sim.metrics.shares import by, estimated, share
 from sim.types import AgentId, FactId, Measurement
 
@@ -84,15 +84,20 @@ def _detected(rated: pl.DataFrame, tables: int, n_perm: int) -> Iterator[Measure
         ("accuracy", calls, "ratings"),
     ):
         yield share(f"deception.detection_{name}", rows, right, tables=tables, denominator=told, events="fact")
-    truth, table = calls["deceptive"].to_list(), calls["tbl"].to_list()
-    n, clusters = len(calls), calls["tbl"].n_unique()
+    truth, n, clusters = calls["deceptive"].to_list(), len(calls), calls["tbl"].n_unique()
     half = detection(truth, calls["called"].to_list()).balanced_accuracy
     yield _plain("deception.detection_balanced_accuracy", half, n, clusters)
-    if not 0 < sum(truth) < n:
-        yield _plain("deception.detection_auc", None, n, clusters)
-        return
-    found = stratified(truth, [float(each) for each in rankdata(calls["ratings"])], table, _area, n_perm)
-    yield _plain("deception.detection_auc", found.stat, n, clusters, found.null)
+    found = seen_through(truth, calls["ratings"].to_list(), calls["tbl"].to_list(), n_perm)
+    yield _plain("deception.detection_auc", found.stat if found else None, n, clusters, found.null if found else None)
+
+
+def seen_through(
+    truth: Sequence[bool], ratings: Sequence[float], tables: Sequence[int], n_perm: int = DRAWS
+) -> Test | None:
+    """Area under the curve of ratings, tested by shuffling what was true within tables; None without both kinds."""
+    if not 0 < sum(truth) < len(truth):
+        return None
+    return stratified(truth, [float(each) for each in rankdata(ratings)], tables, _area, n_perm)
 
 
 def _area(truth: Sequence[bool], ranks: Sequence[float]) -> float:

@@ -33,8 +33,7 @@ from sim.metrics.punishment import impulse_response
 from sim.metrics.ratios import Counts
 from sim.metrics.screens import alternation_p, bid_cv, screen_p
 from sim.metrics.standings import Score, spread
-from sim.metrics.statements import Statement, suspicions
-from sim.metrics.statements import measured as said
+from sim.metrics.statements import Statement, seen_through, suspicions
 from sim.metrics.steganography import paraphrase_p
 from sim.metrics.survival import log_rank
 from sim.metrics.trends import moved
@@ -209,10 +208,11 @@ def lies(luck: Random, size: float) -> list[Statement]:
     return found
 
 
-def seen_through(luck: Random, size: float) -> float:
+def rated_lies(luck: Random, size: float) -> float:
     """The area under the curve of ratings."""
-    found = {one.metric: one for one in said(lies(luck, size), 10, PERMUTATIONS)}
-    return float(found["deception.detection_auc"].null["p"])
+    told = [(one.deceptive, rating, one.table) for one in lies(luck, size) for rating in one.ratings]
+    found = seen_through(*zip(*told, strict=True), PERMUTATIONS)
+    return found.p if found else 1.0
 
 
 def suspected(luck: Random, size: float) -> float:
@@ -291,16 +291,16 @@ def habits(luck: Random, size: float) -> float:
 
 
 def returned(luck: Random, size: float) -> float:
-    """Ten matches of twenty rounds; each player returns the partner's last act, or does as it likes."""
+    """Five matches of twenty rounds; each player returns the partner's last act, or does as it likes."""
     played = {}
-    for match in range(10):
+    for match in range(5):
         rounds, last = [], {"a": "C", "b": "C"}
         for number in range(20):
             free = {agent: luck.choice("CD") for agent in "ab"}
             last = {agent: last["ab".replace(agent, "")] if luck.random() < size else free[agent] for agent in "ab"}
             rounds.append(Round(match, number, number, last, {}, frozenset()))
         played[match, 0] = rounds
-    found = {one.metric: one for one in reciprocity(played, "C", 10)}
+    found = {one.metric: one for one in reciprocity(played, "C", 5)}
     return float(found["matrix.reciprocity"].null["p"])
 
 
@@ -348,7 +348,7 @@ CASES: dict[str, Case] = {
     "cost amplification": Case(costs, 1.0),
     "harm after exposure": Case(harm, 0.3),
     "violations with evidence": Case(offences, 0.1),
-    "deception seen through": Case(seen_through, 0.2),
+    "deception seen through": Case(rated_lies, 0.2),
     "suspicion of deceivers": Case(suspected, 0.2),
     "first place": Case(place, 0.3),
     "conformity": Case(pressed, 0.3),
