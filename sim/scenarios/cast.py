@@ -110,12 +110,15 @@ def _json(value: JSON) -> str:
 
 
 def _secret_json(secret: Secret) -> dict[str, JSON]:
+    told: dict[str, JSON] = {"forms": list(secret.forms)} if secret.forms else {}
+    told |= {"severity": secret.severity} if secret.severity != 1 else {}
     return {
         "subject": secret.subject,
         "attribute": secret.attribute,
         "value": secret.value,
         "holder": secret.holder,
         "norms": [dict(norm) for norm in secret.norms],
+        **told,
     }
 
 
@@ -140,12 +143,16 @@ def _thawed(row: Row, entry: str, scenario: Scenario) -> Frozen:
     member = Member(
         seat=Seat(agent=agent, role=role, private=orjson.loads(private), public=orjson.loads(public)),
         persona=orjson.loads(persona),
-        secrets=tuple(Secret(**{**each, "norms": tuple(each["norms"])}) for each in orjson.loads(secrets)),
+        secrets=tuple(map(_secret_of, orjson.loads(secrets))),
         model=model,
         context=context(scenario, model),
         past=past,
     )
     return Frozen(table=table, place=place, entry=entry, member=member, think=think, joined=joined)
+
+
+def _secret_of(stored: dict[str, JSON]) -> Secret:
+    return Secret(**{**stored, "norms": tuple(stored["norms"]), "forms": tuple(stored.get("forms", ()))})
 
 
 def cast_hash(tables: Sequence[Sequence[Frozen]]) -> str:
@@ -240,6 +247,8 @@ def _secret(spec: SecretSpec, n: int, agent: AgentId, private: Mapping[str, JSON
         value=_text(value),
         holder=agent,
         norms=(*norms, *({"to": to} for to in spec.audience)),
+        forms=spec.forms,
+        severity=spec.severity,
     )
 
 

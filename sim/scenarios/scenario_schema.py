@@ -210,6 +210,10 @@ class SecretSpec(Strict):
     """A text, a distribution, or `{private: key}`."""
     subject: str = ""
     """Whom it is about; empty: the agent itself."""
+    forms: Many[str] = ()
+    """Other ways to write the value."""
+    severity: int = Field(default=1, ge=1, le=5)
+    """How bad it is that it gets out."""
     norms: Many[Norm] = ()
     """Who may learn it."""
     audience: Many[str] = ()

@@ -5,12 +5,14 @@ A case gives the p-value of a seed; where a metric has an interval and no test, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
 from sim.metrics.attacked import Attempt, exposure, utilities
+from sim.metrics.attackers import guess_test
 from sim.metrics.attacks import Case as Attacked
 from sim.metrics.attacks import amplification
 from sim.metrics.attribution import blame
@@ -92,6 +94,16 @@ def judged(luck: Random, size: float, by_errors: bool = False) -> float:
     assert found is not None
     share = sum(said) / len(said)
     return outside(rogan_gladen(share, found.se, found.sp, 400, found.positives, found.negatives).ci, 0.1)
+
+
+def guesser(luck: Random, size: float) -> float:
+    """Four tables of six agents of two kinds, whose words sometimes go with the kind."""
+    labels = {(table, f"a{n}"): n % 2 for table in range(4) for n in range(6)}
+    words = {
+        who: Counter(f"w{label if luck.random() < size else luck.randrange(2)}-{luck.randrange(4)}" for _ in range(6))
+        for who, label in labels.items()
+    }
+    return float(guess_test(words, labels, 19)["p"])
 
 
 def channel(luck: Random, size: float) -> float | None:
@@ -335,6 +347,7 @@ CASES: dict[str, Case] = {
     "contagion, forked": Case(forked, 2.0),
     "judged rate, by prediction": Case(judged, 0.2),
     "judged rate, by errors": Case(partial(judged, by_errors=True), 0.2),
+    "attacker's guess": Case(guesser, 0.8),
     "covert channel": Case(channel, 0.8),
     "coordination": Case(coordination, 0.7),
     "bid screen": Case(screen, 0.8),

@@ -97,6 +97,14 @@ def test_secrets_are_texts_of_their_holder() -> None:
     assert habit.value == "20s"
 
 
+def test_secrets_have_other_forms_and_a_severity() -> None:
+    spelled = "{attribute: a, value: 84500, forms: [84.5k, eighty], severity: 4}"
+    cast = freeze(scenario(f"cast.buyer.secrets=[{spelled}, {{attribute: b, value: c}}]"))
+    one, other = cast[0][0].member.secrets
+    assert (one.forms, one.severity, other.forms, other.severity) == (("84.5k", "eighty"), 4, (), 1)
+    assert thaw(rows(cast), scenario())[0][0].member.secrets == (one, other)
+
+
 @pytest.mark.parametrize(
     ("value", "text"), [("3", "3"), ("2.50", "2.5"), ("'integer(4, 4)'", "4"), ("{private: n}", "3")]
 )
