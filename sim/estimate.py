@@ -17,6 +17,7 @@ from sim.quantities import Distribution, readable
 from sim.record.browse import Browse, Spent
 from sim.record.committed import SchemaMismatch
 from sim.record.schema import Manifest
+from sim.scenarios.located import ScenarioError
 from sim.scenarios.plan import Plan
 from sim.scenarios.yaml_text import read_yaml
 from sim.types import JSON
@@ -132,11 +133,11 @@ def _before(data: Mapping[str, JSON], folder: Path) -> tuple[list[Past], list[Pa
                 if manifest.status != "finished" or manifest.parent:
                     continue
                 before = read_yaml(manifest.scenario, path.name).data
-                if _world(before) != _world(data):
+                if not isinstance(before, dict) or _world(before) != _world(data):
                     continue
                 found = _past(path, manifest, run)
-        except (SchemaMismatch, FileNotFoundError):
-            continue
+        except (SchemaMismatch, FileNotFoundError, ScenarioError):
+            continue  # what cannot be read says nothing
         alike.append(found)
         if _shape(before) == _shape(data):
             equal.append(found)
@@ -146,7 +147,9 @@ def _before(data: Mapping[str, JSON], folder: Path) -> tuple[list[Past], list[Pa
 def _world(data: Mapping[str, JSON]) -> JSON:
     """What makes decisions cost alike: the world's class, and weights."""
     models: Mapping[str, Any] = data.get("models") or {}
-    return data["world"]["use"], {name: [one.get(key) for key in WEIGHTS] for name, one in models.items()}
+    return (data.get("world") or {}).get("use"), {
+        name: [one.get(key) for key in WEIGHTS] for name, one in models.items()
+    }
 
 
 def _shape(data: Mapping[str, JSON]) -> JSON:

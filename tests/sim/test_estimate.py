@@ -9,10 +9,12 @@ import pytest
 
 from sim.estimate import Estimate, estimate, mean_think
 from sim.record.browse import Browse
+from sim.record.store import Store
 from sim.runs import create, go
 from sim.scenarios.plan import plan
 from sim.scenarios.scenario import load
 from sim.simulate import player
+from tests.sim.rows import manifest
 
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "negotiation" / "bargaining_llm.yaml"
 SYNTHETIC = "models.small.engine=synthetic"
@@ -29,6 +31,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for seed in (1, 2):
         go(create(load(SCENARIO, [SYNTHETIC, f"seed={seed}"]), folder, f"run-{seed}"))
     create(load(SCENARIO, [SYNTHETIC]), folder, "waiting")
+    for name, text in (("other", "name: no world"), ("broken", "a: [")):
+        Store.create(folder / f"{name}.db", manifest(id=name, status="finished", scenario=text)).close()
+    (folder / "nothing.db").write_text("no run at all")
     return folder
 
 

@@ -30,7 +30,7 @@ from tests.ui.corpus import CORPUS, hostile_copy
 from ui.report.html import as_html
 
 AGORA = "from sim.commands.cli import main; main()"
-PATIENCE = 60_000
+PATIENCE = 120_000
 """Milliseconds that a page may take on a busy machine."""
 CANNOT = "can draw; these are the latest"
 """What stands where a scene does not fit."""
@@ -307,8 +307,10 @@ def own(browser: Browser, home_base: str) -> Iterator[Watched]:
 def begun(own: Watched, name: str, *changes: str) -> None:
     """Start a run by the form, and follow it."""
     own.open("")
-    if not own.page.get_by_label("Name of the run").is_visible():
-        own.page.get_by_text("Start a run").first.click()
+    empty = own.page.get_by_text("There are no runs in")
+    empty.or_(own.page.get_by_role("textbox", name="Search")).first.wait_for()
+    if not empty.count():  # where there are runs the form is folded
+        own.press("Start a run")
     pick(own, "Scenario", "talk.yaml")
     own.page.get_by_label("Other changes, one KEY=VALUE a line").fill("\n".join(changes))
     own.page.get_by_label("Name of the run").fill(name)
