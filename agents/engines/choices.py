@@ -37,7 +37,7 @@ class Trie:
 class ChoiceMask:
     """The options of one question as token sequences over one model's vocabulary."""
 
-    __slots__ = ("_option", "_trie", "end", "sequences")
+    __slots__ = ("_option", "_supports", "_trie", "end", "sequences")
 
     def __init__(self, options: Sequence[str], encode: Callable[[str], Sequence[int]], end: int) -> None:
         """`encode` gives the canonical tokens of a text with no special tokens; `end` is the end-of-turn token.
@@ -54,6 +54,7 @@ class ChoiceMask:
         if not options or len(self._option) < len(options):
             raise ValueError(f"options must be at least one and different as tokens: {list(options)}")
         self._trie = Trie(self.sequences)
+        self._supports: dict[Tokens, tuple[Tokens, ...]] = {}
 
     @property
     def longest(self) -> int:
@@ -66,7 +67,13 @@ class ChoiceMask:
 
     def along(self, ids: Sequence[int]) -> tuple[Tokens, ...]:
         """What was allowed at each position of a sampled sequence: the support of its conditionals."""
-        return tuple(self.allowed(ids[:position]) for position in range(len(ids)))
+        key = tuple(ids)
+        if key in self._supports:
+            return self._supports[key]
+        found = tuple(self.allowed(key[:position]) for position in range(len(key)))
+        if key in self._option:  # only so many are kept as there are options
+            self._supports[key] = found
+        return found
 
     def option(self, ids: Sequence[int]) -> str | None:
         """The option that a whole sampled sequence spells, or None."""

@@ -177,8 +177,8 @@ def cosine(one: Tensor, other: Tensor) -> float:
         ),
         (
             "supo_like",
-            ("structure.size=2", "structure.context=80", "structure.summaries=4", "rollout.episodes=4"),
-            ("world.rounds=4",),
+            ("structure.size=2", "structure.context=40", "structure.summaries=9", "rollout.episodes=4"),
+            ("world.rounds=8",),
         ),
     ],
 )
