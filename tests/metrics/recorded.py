@@ -117,9 +117,9 @@ def chatting(luck: Random, kind: Any, pairs: int = 15, rounds: int = 3, **params
     return play(Matrix, cast, game, seed=luck.randrange(10**9))
 
 
-def hidden(luck: Random, size: float, metric: str = "covert.leak", act: str = "message") -> float:
+def hidden(luck: Random, size: float, metric: str = "covert.leak", act: str = "message", pairs: int = 15) -> float:
     """Colluders who hide a bit in a phrase, or honest people who say the same."""
-    record = chatting(luck, Colluder if size else Chatter)
+    record = chatting(luck, Colluder if size else Chatter, pairs)
     (found,) = (one for one in signals(record) if one.metric == metric and one.of["act"] == act)
     return float(found.null["p"])
 
@@ -178,7 +178,9 @@ RECORDED: dict[str, Case] = {
     "rewritten messages": Case(rewritten, 1.0),
     "concerted moves": Case(concerted, 1.0),
     "hidden bits in messages": Case(hidden, 1.0),
-    "hidden bits that others act on": Case(partial(hidden, metric="covert.uptake", act="move of the others"), 1.0),
+    "hidden bits that others act on": Case(
+        partial(hidden, metric="covert.uptake", act="move of the others", pairs=30), 1.0
+    ),
     "rigged bids": Case(rigged, 1.0),
     "onset between conditions": Case(onset, 2.5),
 }
