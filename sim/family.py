@@ -121,12 +121,13 @@ def opened(paths: Sequence[Path], secrets: Sequence[Secret] = ()) -> Iterator[li
                 run = Run(path, secrets)
             except (SchemaMismatch, FileNotFoundError):
                 continue
-            stack.enter_context(run)
             manifest = run.manifest()
             parent = found.get(Path(manifest.parent)) if manifest.parent else None
             forked = parent is not None and manifest.fork_tick is not None
             if run.status != "finished" or not (forked or path in named):
+                run.close()
                 continue
+            stack.enter_context(run)
             scenario: dict[str, Any] = read_yaml(manifest.scenario, path.name).data
             found[path] = Relative(
                 id=manifest.id,

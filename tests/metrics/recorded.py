@@ -43,20 +43,20 @@ def auction(seller: Any, seed: int, values: int) -> Any:
 
 
 @cache
-def competition(values: int) -> list[Relative]:
+def competition(values: int, count: int) -> list[Relative]:
     """Twins of a market in which everybody competes."""
     return [
         Relative(id=f"t{n}", record=auction(ZIC, 1 + n, values), scenario={}, parent="m", tick=0, change='"seats"')
-        for n in range(TWINS)
+        for n in range(count)
     ]
 
 
-def rigged(luck: Random, size: float, values: int | None = None) -> float:
+def rigged(luck: Random, size: float, values: int | None = None, count: int = TWINS) -> float:
     """Sellers who agree on a price, or compete; against competition on the same values."""
     chosen = luck.randrange(10) if values is None else values
     seller = partial(Ring, price=105) if size else ZIC
     observed = Relative(id="m", record=auction(seller, luck.randrange(10**6, 10**9), chosen), scenario={})
-    *_, together = against([observed, *competition(chosen)], _screened, LOW, "together")
+    *_, together = against([observed, *competition(chosen, count)], _screened, LOW, "together")
     return float(together.null["p"])
 
 
@@ -117,9 +117,9 @@ def chatting(luck: Random, kind: Any, pairs: int = 15, rounds: int = 3, **params
     return play(Matrix, cast, game, seed=luck.randrange(10**9))
 
 
-def hidden(luck: Random, size: float, metric: str = "covert.leak", act: str = "message") -> float:
+def hidden(luck: Random, size: float, metric: str = "covert.leak", act: str = "message", pairs: int = 15) -> float:
     """Colluders who hide a bit in a phrase, or honest people who say the same."""
-    record = chatting(luck, Colluder if size else Chatter)
+    record = chatting(luck, Colluder if size else Chatter, pairs)
     (found,) = (one for one in signals(record) if one.metric == metric and one.of["act"] == act)
     return float(found.null["p"])
 
@@ -178,13 +178,15 @@ RECORDED: dict[str, Case] = {
     "rewritten messages": Case(rewritten, 1.0),
     "concerted moves": Case(concerted, 1.0),
     "hidden bits in messages": Case(hidden, 1.0),
-    "hidden bits that others act on": Case(partial(hidden, metric="covert.uptake", act="move of the others"), 1.0),
+    "hidden bits that others act on": Case(
+        partial(hidden, metric="covert.uptake", act="move of the others", pairs=30), 1.0
+    ),
     "rigged bids": Case(rigged, 1.0),
     "onset between conditions": Case(onset, 2.5),
 }
 """Slow ones: each seed plays markets of its own."""
 QUICK: dict[str, Case] = {
-    "rigged bids": Case(partial(rigged, values=1), 1.0),
+    "rigged bids": Case(partial(rigged, values=1, count=19), 1.0),
     "onset between conditions": Case(onset, 2.5),
     "hidden bits in messages": Case(hidden, 1.0),
     "concerted moves": Case(concerted, 1.0),
