@@ -51,17 +51,23 @@ def counterfactual(
     """
     tick = min(one.tick for one in instead) if at is None else at
     wanted = sorted(instead)
-    for one in counterfactuals(path, folder):
+    luck = f"-r{replicate}" if replicate else ""
+    for one in counterfactuals(path, folder, f"{tick}{luck}"):
         if (one.tick, one.replicate, sorted(one.instead)) == (tick, replicate, wanted):
             return one.path
     return fork(path, folder, tick, edits=[one.edit for one in instead], replicate=replicate)
 
 
-def counterfactuals(path: Path, folder: Path) -> Iterator[Counterfactual]:
-    """The forks of a run in a folder that differ by replaced decisions and luck alone, by tick and replicate."""
+def counterfactuals(path: Path, folder: Path, begins: str = "") -> Iterator[Counterfactual]:
+    """The forks of a run in a folder that differ by replaced decisions and luck alone, by tick and replicate.
+
+    `begins`: only those whose tick, as their name has it, begins so.
+    """
     with Run(path) as run:
         parent = run.manifest()
-    found = [one for each in folder.glob(f"{parent.id}-at*.db") if (one := _read(each, path, parent)) is not None]
+    found = [
+        one for each in folder.glob(f"{parent.id}-at{begins}*.db") if (one := _read(each, path, parent)) is not None
+    ]
     yield from sorted(found, key=lambda one: (one.tick, one.replicate, one.path.name))
 
 

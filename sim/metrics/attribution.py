@@ -5,11 +5,12 @@ Plain re-sampling flips outcomes too, so the rate of a redo of the step as it wa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from math import sqrt
 from typing import NamedTuple
 
 from sim.intervals import wilson
+from sim.types import AgentId, Measurement
 
 
 class Blame(NamedTuple):
@@ -83,3 +84,46 @@ def minimal_sets(flips: Mapping[frozenset[Hashable], bool]) -> list[frozenset[Ha
     mending: Collection[frozenset[Hashable]] = [group for group, mended in flips.items() if mended]
     least = [one for one in mending if not any(other < one for other in mending)]
     return sorted(least, key=lambda one: (len(one), sorted(map(repr, one))))
+
+
+def measured(
+    places: Sequence[tuple[int, AgentId]], counts: Sequence[tuple[int, int, int]], earlier: int
+) -> Iterator[Measurement]:
+    """Of each suspect (its decision's place and agent; successes replaced, redone, of how many) the blame; the root.
+
+    `earlier`: how many decisions there were up to the last suspect, of which the pruned are a share.
+    """
+    blamed = []
+    for number, ((seq, agent), (replaced, redone, n)) in enumerate(zip(places, counts, strict=True)):
+        one = blame(number, (replaced, n), (redone, n))
+        blamed.append(one)
+        yield Measurement(
+            metric="attribution.blame",
+            value=one.score,
+            unit="share",
+            n=2 * n,
+            n_clusters=n,
+            ci=one.ci,
+            ci_method="Newcombe",
+            decisions=(seq,),
+            denominator="replays with the decision replaced, less those with it redone",
+            of={"decision": seq, "agent": agent},
+        )
+    found = root(blamed)
+    yield Measurement(
+        metric="attribution.root",
+        value=None if found is None else float(places[found][0]),
+        unit="place in the log",
+        n=len(places),
+        n_clusters=len(places),
+        decisions=() if found is None else (places[found][0],),
+        denominator="decisions that the failure could depend on",
+        flags=() if found is not None else ("no decision surely matters",) if places else ("nobody suspected",),
+    )
+    yield Measurement(
+        metric="attribution.pruned",
+        value=1 - len(places) / earlier if earlier else None,
+        unit="share",
+        n=earlier,
+        denominator="decisions up to the last suspect",
+    )
