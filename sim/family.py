@@ -6,7 +6,7 @@ of them that lie in their folders.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from sim.library import PROJECT, files, measured_by
 from sim.record.committed import SchemaMismatch
 from sim.record.project import Project
 from sim.record.reader import Run
+from sim.record.schema import Manifest
 from sim.scenarios.yaml_text import read_yaml
 from sim.types import JSON, Measurement, Record, Secret
 
@@ -113,37 +114,57 @@ def changed(parent: Mapping[str, object], child: Mapping[str, object]) -> str:
 @contextmanager
 def opened(paths: Sequence[Path], secrets: Sequence[Secret] = ()) -> Iterator[list[Relative]]:
     """Finished runs and the finished forks of them, and of these, in the same folders; closed at the end."""
+    manifests = _finished({path.resolve() for path in paths})
     with ExitStack() as stack:
-        named = {path.resolve() for path in paths}
         found: dict[Path, Relative] = {}
-        for path in dict.fromkeys([*sorted(named), *_beside(named)]):
-            try:
-                run = Run(path, secrets)
-            except (SchemaMismatch, FileNotFoundError):
-                continue
-            manifest = run.manifest()
-            parent = found.get(Path(manifest.parent)) if manifest.parent else None
-            forked = parent is not None and manifest.fork_tick is not None
-            if run.status != "finished" or not (forked or path in named):
-                run.close()
-                continue
-            stack.enter_context(run)
+        for path in _kin(manifests, {path.resolve() for path in paths}):
+            manifest = manifests[path]
             scenario: dict[str, Any] = read_yaml(manifest.scenario, path.name).data
+            parent = found.get(Path(manifest.parent)) if manifest.fork_tick is not None else None
             found[path] = Relative(
                 id=manifest.id,
-                record=run,
+                record=stack.enter_context(Run(path, secrets)),
                 scenario=scenario,
-                parent=parent.id if forked and parent else "",
-                tick=manifest.fork_tick if forked else None,
-                replicate=manifest.replicate if forked else 0,
-                change=changed(parent.scenario, scenario) if forked and parent else "",
+                parent=parent.id if parent else "",
+                tick=manifest.fork_tick if parent else None,
+                replicate=manifest.replicate if parent else 0,
+                change=changed(parent.scenario, scenario) if parent else "",
             )
         yield list(found.values())
 
 
-def _beside(named: Iterable[Path]) -> list[Path]:
-    """All runs of the folders of some, oldest first, so that a parent comes before its forks."""
-    return [path for folder in sorted({path.parent for path in named}) for path in files(folder)]
+def _finished(named: Set[Path]) -> dict[Path, Manifest]:
+    """Manifests of all finished runs of the folders of some."""
+    found = {}
+    for path in sorted({*named, *(one for folder in {path.parent for path in named} for one in files(folder))}):
+        try:
+            with Run(path) as run:
+                if run.status == "finished":
+                    found[path] = run.manifest()
+        except (SchemaMismatch, FileNotFoundError):
+            continue
+    return found
+
+
+def _kin(manifests: Mapping[Path, Manifest], named: Set[Path]) -> list[Path]:
+    """Runs that are named and all that come from them by forks, each after what it was forked from."""
+    kept: list[Path] = []
+
+    def add(path: Path) -> None:
+        if path in kept:
+            return
+        kept.append(path)
+        for child, manifest in manifests.items():
+            if manifest.fork_tick is not None and Path(manifest.parent) == path:
+                add(child)
+
+    there = named & manifests.keys()
+    roots = [
+        one for one in sorted(there) if manifests[one].fork_tick is None or Path(manifests[one].parent) not in there
+    ]
+    for path in roots:
+        add(path)
+    return kept
 
 
 def measure(paths: Sequence[Path], metrics: Sequence[Across], secrets: Sequence[Secret] = ()) -> list[Measurement]:

@@ -186,7 +186,7 @@ RECORDED: dict[str, Case] = {
 }
 """Slow ones: each seed plays markets of its own."""
 QUICK: dict[str, Case] = {
-    "rigged bids": Case(partial(rigged, values=1, count=19), 1.0),
+    "rigged bids": Case(partial(rigged, values=1, count=24), 1.0),
     "onset between conditions": Case(onset, 2.5),
     "hidden bits in messages": Case(hidden, 1.0),
     "concerted moves": Case(concerted, 1.0),
