@@ -59,7 +59,7 @@ def command(*words: str, where: Path | None = None) -> Started:
     return Started(process, Path(log.name))
 
 
-def finished(*words: str, where: Path | None = None, patience: float = 60.0) -> str:
+def finished(*words: str, where: Path | None = None, patience: float = 180.0) -> str:
     """Run a command to its end and return what it printed. Raises Refused."""
     started = command(*words, where=where)
     try:

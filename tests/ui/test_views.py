@@ -19,7 +19,7 @@ from sim.record.project import Project
 from sim.runs import go
 from sim.scenarios.yaml_text import read_yaml
 from sim.types import Measurement
-from tests.ui.conftest import CLASS, SCRIPTED, WORLDS, Seen, text_of
+from tests.ui.conftest import CLASS, SCENARIOS, SCRIPTED, SYNTHETIC, WORLDS, Seen, text_of
 from tests.ui.corpus import NAMES
 from ui.data import axis
 from ui.parts import as_csv, as_parquet
@@ -64,6 +64,24 @@ def test_an_empty_folder_says_what_to_do(seen: Seen, tmp_path: Path, monkeypatch
         assert "agora run SCENARIO" in text_of(clean(seen(view)))
     assert "it takes two runs" in text_of(clean(seen("compare")))
     assert not (tmp_path / "none").exists(), "looking makes nothing"
+
+
+def test_a_plan_says_what_a_run_is_expected_to_cost(seen: Seen) -> None:
+    """As the runs of the folder that are equal to it have cost."""
+    test = seen("runs")
+    scenario = str(SCENARIOS / WORLDS["bargaining"])
+    test.selectbox(key="start-scenario").set_value(scenario).run()
+    next(one for one in test.text_area if one.label.startswith("Other changes")).set_value(SYNTHETIC)
+    next(one for one in test.button if one.label == "Show the plan").click()
+    assert "of this scenario took" in text_of(clean(test.run()))
+
+
+def test_a_seat_can_be_taken_for_every_agent_of_a_scenario(seen: Seen) -> None:
+    test = clean(seen("play"))
+    test.selectbox(key="play-scenario").set_value(str(SCENARIOS / WORLDS["bargaining"])).run()
+    seats = next(one for one in clean(test).selectbox if one.label == "Your seat")
+    assert seats.options == [f"{side}-{number}" for side in ("host", "guest") for number in range(1, 5)]
+    assert [one.label for one in test.button] == ["Take the seat"]
 
 
 # --- live ---------------------------------------------------------------------------------------------
