@@ -35,8 +35,8 @@ from sim.metrics.improvement import area_under, longest_loop, loop_ratio, loops,
 from sim.metrics.inference import auc
 from sim.metrics.offpolicy import doubly_robust, effective_size, evaluate, ips, per_decision, snips, weight
 from sim.metrics.paired import effect, variance_reduction
-from sim.metrics.uncertainty import earliness, local, propagate
-from tests.metrics.society import Society
+from sim.metrics.uncertainty import earliness, local, passed_on, propagate
+from tests.metrics.society import Society, values
 
 WEIGHTS, REWARDS = [2, 0.5, 1], [1, 0, 1]
 GIVEN = [0.9] * 4 + [0.6] * 6
@@ -187,6 +187,33 @@ def test_uncertainty_is_passed_on() -> None:
     assert earliness([0.6, 0.8, 0.7]) == 2
     with pytest.raises(ValueError, match="goes back in time"):
         propagate({"a": 0.1, "b": 0.1}, {("b", "a"): 0.5})
+
+
+def test_uncertainty_along_what_was_seen(tmp_path: Path) -> None:
+    """bob saw ann's message: 1 − .8·(1 − .5·.4) of his; cid saw nothing, and dan has no log-probabilities."""
+    society = Society(tmp_path / "run.db")
+    sampled = {"ann": 0.6, "bob": 0.8, "cid": 0.8}
+    for agent in (*sampled, "dan"):
+        society.member(agent)
+    society.act("ann", 1, calls=[{"logprobs": [log(0.6)]}])
+    said = society.fact(1, "message", "ann", text="perhaps")
+    for tick, agent in enumerate(("bob", "cid"), start=2):
+        shows, calls = ([said] if agent == "bob" else []), [{"logprobs": [log(sampled[agent])]}]
+        society.act(agent, tick, shows=shows, calls=calls, how="defaulted" if agent == "bob" else "chosen")
+    society.act("dan", 9)
+    found = values(passed_on(society.run()))
+    assert found["uncertainty.own"].value == pytest.approx((0.4 + 0.2 + 0.2) / 3)
+    assert found["uncertainty.passed_on"].value == pytest.approx((0.4 + 0.36 + 0.2) / 3)
+    assert found["uncertainty.passed_on"].excluded == {"decisions without log-probabilities": 1}
+    assert (found["uncertainty.own_auc"].value, found["uncertainty.passed_on_auc"].value) == (0.25, 0.5)
+
+
+def test_uncertainty_without_log_probabilities(tmp_path: Path) -> None:
+    society = Society(tmp_path / "run.db")
+    society.member("ann")
+    society.act("ann", 1)
+    found = values(passed_on(society.run()))
+    assert {one.value for one in found.values()} == {None}
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.floats(0, 1))

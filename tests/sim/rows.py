@@ -40,7 +40,7 @@ def call(agent, number=0, *, messages="[]", form='{"choice":["yes","no"]}', purp
     return (
         *(more.get("tbl", 0), agent, more.get("tick", 0), 0, number, purpose, "small", "", b"\x01" * 16),
         *(messages, form, '{"temperature":0.8,"top_p":1.0,"max_tokens":9}', 5, more.get("text", "yes"), finish, error),
-        *(None, encode_tokens((5, 49151)), encode_logprobs((-0.5, -0.1)), "processed"),
+        *(None, encode_tokens((5, 49151)), encode_logprobs(more.get("logprobs", (-0.5, -0.1))), "processed"),
         *(10, 4, 2, 0.25, "", more.get("source", "engine")),
     )
 
