@@ -8,6 +8,7 @@ from statistics import fmean
 
 import orjson
 
+from sim.commands.measured import about
 from sim.metrics.clusters import mean
 from sim.types import Measurement
 from ui.data import Head
@@ -43,11 +44,6 @@ class Difference:
 def subject(one: Measurement) -> Subject:
     """What a number is about, so that the same of two runs can be put side by side."""
     return one.metric, orjson.dumps(one.of, option=orjson.OPT_SORT_KEYS).decode()
-
-
-def about(one: Measurement) -> str:
-    """The same in words."""
-    return ", ".join(f"{key} {value}" for key, value in sorted(one.of.items()))
 
 
 def by_subject(found: Iterable[Measurement]) -> dict[Subject, Measurement]:

@@ -8,11 +8,12 @@ from typing import Any
 import orjson
 import streamlit as st
 
+from sim.commands.measured import about
 from sim.record.browse import Browse, first_divergence
 from sim.types import Measurement
 from ui import charts, data
 from ui.data import Head
-from ui.effects import Difference, about, by_subject, within
+from ui.effects import Difference, by_subject, within
 from ui.markup import clipped, grid, hint, plotted, prose, show, tag
 from ui.parts import figure, table, title
 

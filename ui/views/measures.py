@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
 
+from sim.commands.measured import about
 from sim.record.browse import Browse
 from sim.types import Measurement
 from ui import charts, data
 from ui.data import Head
-from ui.effects import about
 from ui.facts import fact_line
 from ui.markup import clipped, hint, plotted, prose, show, tag
 from ui.parts import badge, choice, chosen_run, chosen_table, figure, opened, table, title
