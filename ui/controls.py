@@ -25,7 +25,7 @@ from sim.record.committed import held
 
 PASSWORD = "AGORA_UI_PASSWORD"
 """Environment variable that holds the password of the page."""
-SOON = 20.0
+SOON = 60.0
 """Seconds within which a new run's file is there, or the command has said why not."""
 _WORLD = re.compile(r"^world:", re.MULTILINE)
 _AGORA = "from sim.commands.cli import main; main()"
