@@ -175,14 +175,9 @@ def cosine(one: Tensor, other: Tensor) -> float:
             ("structure.size=2", "structure.attempts=2", "rollout.episodes=4"),
             ("cast.better.with.memory_tokens=120",),
         ),
-        (
-            "supo_like",
-            ("structure.size=2", "structure.context=40", "structure.summaries=4", "rollout.episodes=2"),
-            ("world.rounds=4",),
-        ),
     ],
 )
-def test_trees_trials_and_summaries_are_played_on_vllm(
+def test_trees_and_trials_are_played_on_vllm(
     embedded_engine: VLLMEngine,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
