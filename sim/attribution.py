@@ -68,7 +68,7 @@ def attributed(
     replays: int = REPLAYS,
 ) -> list[Measurement]:  # fmt: skip
     """How much each suspect is to blame, and which is the root."""
-    from sim.metrics.attribution import measured
+    from sim.metrics.analysis.attribution import measured
 
     with Run(path) as run:
         suspected = suspects(run, table, symptom, alternative)

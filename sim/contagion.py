@@ -2,7 +2,7 @@
 
 Each fork replaces many disclosures by messages that tell nothing, none of which had heard another of them, and has the
 luck of the run, or with replicates other luck that an untouched fork has too. What came of it is
-`sim.metrics.forked_contagion`.
+`sim.metrics.privacy.forked_contagion`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def groups(record: Record, most: int = 1) -> list[list[Instead]]:
 
     Nobody in a group had seen another disclosure of it, so that a replaced decision is never one that is compared.
     """
-    from sim.metrics.neutral import disclosing  # brings polars, which runs that are not measured do without
+    from sim.metrics.privacy.neutral import disclosing  # brings polars, which runs that are not measured do without
 
     found: list[tuple[set[tuple[int, FactId]], list[Instead]]] = []
     for one in disclosing(record):
@@ -55,8 +55,8 @@ def arms(path: Path, folder: Path, wanted: Sequence[Sequence[Instead]], replicat
 
 def measured(found: Sequence[Arms], window: int = 1, reads: int | None = None) -> list[Measurement]:
     """What the disclosures did; the arms have been run."""
-    from sim.metrics.forked_contagion import Contrast
-    from sim.metrics.forked_contagion import all as measure
+    from sim.metrics.privacy.forked_contagion import Contrast
+    from sim.metrics.privacy.forked_contagion import all as measure
 
     with ExitStack() as open_runs:
         runs = {path: open_runs.enter_context(Run(path)) for one in found for path in one[:2]}

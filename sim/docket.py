@@ -21,7 +21,7 @@ from sim.scenarios.yaml_text import read_yaml, write_yaml
 from sim.types import JSON, Record
 
 if TYPE_CHECKING:
-    from sim.metrics.judged_items import Shown
+    from sim.metrics.judging.judged_items import Shown
 
 JUDGES = 64
 """Questions that are asked at once, at most."""

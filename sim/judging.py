@@ -3,7 +3,7 @@
 So every verdict is recorded, and a judging is verified, resumed and forked like any other run; the runs that are judged
 are only read. The judge is blind: names of agents, roles, models and runs are hidden before a text reaches it. The
 order of options, and of two texts compared, is balanced over items. Texts whose truth people have told are asked three
-times: with the order turned, and again as the first time. `sim.metrics.judge` makes rates of it.
+times: with the order turned, and again as the first time. `sim.metrics.judging.judge` makes rates of it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from sim.answers import describe, parse
-from sim.metrics.judge import rates
+from sim.metrics.judging.judge import rates
 from sim.rubric import PAIR
 from sim.streams import Streams
 from sim.types import (

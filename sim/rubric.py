@@ -32,7 +32,7 @@ class Rubric(Strict):
     """Fields of an item that the judge is shown, in this order."""
     compare: Many[str] = ()
     """Two of them that are compared: which stands first is balanced."""
-    items: Dotted = "sim.metrics.judged_items:messages"
+    items: Dotted = "sim.metrics.judging.judged_items:messages"
     """Function of a record that gives the items: texts by field, and where a rule can tell, what is right."""
     definitions: dict[str, str] = Field(default_factory=dict)
     """What each option means, in words."""

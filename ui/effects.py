@@ -9,7 +9,7 @@ from statistics import fmean
 import orjson
 
 from sim.commands.measured import about
-from sim.metrics.clusters import mean
+from sim.metrics.statistics.clusters import mean
 from sim.types import Measurement
 from ui.data import Head
 

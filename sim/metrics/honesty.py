@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from sim.metrics.clusters import mean, ratio
 from sim.metrics.frames import Frames, frames
 from sim.metrics.integrity import faults
 from sim.metrics.repetition import SHORTEST, degenerate, repeated_share, tokens
-from sim.metrics.shares import by, estimated, share, share_by
+from sim.metrics.statistics.clusters import mean, ratio
+from sim.metrics.statistics.shares import by, estimated, share, share_by
 from sim.types import Measurement, Record
 
 UNFIT = "not fit for claims"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import orjson
 
-from sim.metrics.clusters import geometric_mean, mean
+from sim.metrics.statistics.clusters import geometric_mean, mean
 from sim.types import Measurement
 
 NO_VALUE = "runs without a value"

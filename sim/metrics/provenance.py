@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 
 import polars as pl
 
-from sim.metrics.clusters import ratio
 from sim.metrics.frames import Frames, frames
-from sim.metrics.shares import by, estimated
+from sim.metrics.statistics.clusters import ratio
+from sim.metrics.statistics.shares import by, estimated
 from sim.types import FactId, Measurement, Record
 
 

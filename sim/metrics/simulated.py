@@ -15,7 +15,7 @@ import orjson
 from msgspec.structs import replace
 
 from sim.family import Relative
-from sim.metrics.permutation import p_value
+from sim.metrics.statistics.permutation import p_value
 from sim.types import Measurement
 
 Subject: TypeAlias = tuple[str, bytes]

@@ -16,9 +16,9 @@ import orjson
 
 from sim.commands.measured import about
 from sim.commands.terminal import short
-from sim.metrics.clusters import Estimate
-from sim.metrics.paired import effect
 from sim.metrics.pooling import pooled
+from sim.metrics.statistics.clusters import Estimate
+from sim.metrics.statistics.paired import effect
 from sim.report.gather import Gathered
 from sim.types import JSON, Measurement
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from sim.metrics.canaries import canary, find
+from sim.metrics.privacy.canaries import canary, find
 from sim.types import JSON, Secret
 
 SHORTEST = 2

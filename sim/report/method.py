@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from sim.intervals import wilson
-from sim.metrics.clusters import geometric_mean, mean, none_upper, ratio
+from sim.metrics.statistics.clusters import geometric_mean, mean, none_upper, ratio
 from sim.report.model import Block, Entry, Glossary, Line, Note, Section, Table
 from sim.report.numbers import anchor
 from sim.types import JSON, Metric

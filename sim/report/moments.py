@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import orjson
 
-from sim.metrics.disclosures import Told
+from sim.metrics.privacy.disclosures import Told
 from sim.quantities import readable
 from sim.record.committed import Row
 from sim.record.reader import decision_of, fact_of

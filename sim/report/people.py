@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sim.commands.terminal import short
-from sim.metrics.disclosures import told
+from sim.metrics.privacy.disclosures import told
 from sim.record.survey import Survey
 from sim.report.hiding import Mask
 from sim.report.model import Cell, Link, Note, Section, Table, num

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sim.metrics.multiplicity import adjusted, benjamini_hochberg
+from sim.metrics.statistics.multiplicity import adjusted, benjamini_hochberg
 from sim.report.compare import Condition, Difference, conditions, differences, luck, means
 from sim.report.gather import Gathered
 from sim.report.model import Block, Cell, Note, Plot, Points, Section, Table, num, shown

@@ -15,8 +15,8 @@ from typing import Any
 from rich.progress import track
 
 from sim.contagion import arms, groups
-from sim.metrics import contagion, forked_contagion
-from sim.metrics.forked_contagion import Contrast
+from sim.metrics.privacy import contagion, forked_contagion
+from sim.metrics.privacy.forked_contagion import Contrast
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.scenarios.scenario import loads

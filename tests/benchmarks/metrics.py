@@ -11,7 +11,9 @@ from pathlib import Path
 from random import Random
 from time import process_time
 
-from sim.metrics import contagion, honesty, leaks, networks, provenance
+from sim.metrics import honesty, provenance
+from sim.metrics.privacy import contagion, leaks
+from sim.metrics.society import networks
 from sim.record.reader import Run
 from sim.types import Secret
 from tests.metrics.society import Society

@@ -14,8 +14,8 @@ from statistics import fmean, stdev
 from typing import Any
 
 from sim.family import Relative
-from sim.metrics.deviation import response as answered
-from sim.metrics.markups import all as markups
+from sim.metrics.collusion.deviation import response as answered
+from sim.metrics.collusion.markups import all as markups
 from sim.metrics.pooling import pooled
 from sim.types import Measurement, Seat, Set
 from tests.worlds.playing import Played, play

@@ -11,36 +11,36 @@ from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
-from sim.metrics.attacked import Attempt, exposure, utilities
-from sim.metrics.attackers import guess_test
-from sim.metrics.attacks import Case as Attacked
-from sim.metrics.attacks import amplification
-from sim.metrics.attribution import blame
-from sim.metrics.clusters import rate
-from sim.metrics.coordination import coordination_test
-from sim.metrics.covert import leak
-from sim.metrics.deception import Kind
-from sim.metrics.drift import mann_kendall
-from sim.metrics.judged import accuracy, ppi_mean, rogan_gladen
-from sim.metrics.market import variance_screen
-from sim.metrics.opinions import Move, Opinion, polarised, pulled
-from sim.metrics.paired import effect
-from sim.metrics.permutation import exact_exposure, mcnemar
-from sim.metrics.persuasion import swapped_order
-from sim.metrics.policies import measured
-from sim.metrics.pressure import Answer
-from sim.metrics.pressure import measured as under_pressure
-from sim.metrics.proposals import random_p
-from sim.metrics.punishment import impulse_response
-from sim.metrics.ratios import Counts
-from sim.metrics.screens import alternation_p, bid_cv, screen_p
-from sim.metrics.standings import Score, spread
-from sim.metrics.statements import Statement, seen_through, suspicions
-from sim.metrics.steganography import paraphrase_p
-from sim.metrics.survival import log_rank
-from sim.metrics.trends import moved
-from sim.metrics.violations import Accusation
-from sim.metrics.writers import Written, guessed
+from sim.metrics.analysis.attribution import blame
+from sim.metrics.collusion.coordination import coordination_test
+from sim.metrics.collusion.covert import leak
+from sim.metrics.collusion.market import variance_screen
+from sim.metrics.collusion.punishment import impulse_response
+from sim.metrics.collusion.screens import alternation_p, bid_cv, screen_p
+from sim.metrics.collusion.steganography import paraphrase_p
+from sim.metrics.judging.judged import accuracy, ppi_mean, rogan_gladen
+from sim.metrics.privacy.attackers import guess_test
+from sim.metrics.safety.attacked import Attempt, exposure, utilities
+from sim.metrics.safety.attacks import Case as Attacked
+from sim.metrics.safety.attacks import amplification
+from sim.metrics.safety.deception import Kind
+from sim.metrics.safety.drift import mann_kendall
+from sim.metrics.safety.persuasion import swapped_order
+from sim.metrics.safety.policies import measured
+from sim.metrics.safety.pressure import Answer
+from sim.metrics.safety.pressure import measured as under_pressure
+from sim.metrics.safety.proposals import random_p
+from sim.metrics.safety.statements import Statement, seen_through, suspicions
+from sim.metrics.safety.trends import moved
+from sim.metrics.safety.violations import Accusation
+from sim.metrics.safety.writers import Written, guessed
+from sim.metrics.society.opinions import Move, Opinion, polarised, pulled
+from sim.metrics.society.standings import Score, spread
+from sim.metrics.statistics.clusters import rate
+from sim.metrics.statistics.paired import effect
+from sim.metrics.statistics.permutation import exact_exposure, mcnemar
+from sim.metrics.statistics.ratios import Counts
+from sim.metrics.statistics.survival import log_rank
 from worlds.games.rounds import Round
 from worlds.games.society import reciprocity
 

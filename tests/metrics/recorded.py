@@ -11,12 +11,12 @@ from random import Random
 from typing import Any
 
 from sim.family import Relative
-from sim.metrics.coalitions import group_contrast, message_groups
-from sim.metrics.joint_play import all as joint_play
-from sim.metrics.onset import compared
-from sim.metrics.paraphrase import effect as paraphrase
-from sim.metrics.rigging import LOW, screens
-from sim.metrics.signals import all as signals
+from sim.metrics.collusion.coalitions import group_contrast, message_groups
+from sim.metrics.collusion.joint_play import all as joint_play
+from sim.metrics.collusion.onset import compared
+from sim.metrics.collusion.paraphrase import effect as paraphrase
+from sim.metrics.collusion.rigging import LOW, screens
+from sim.metrics.collusion.signals import all as signals
 from sim.metrics.simulated import against
 from sim.types import Fact, Measurement, RecordedFact, Seat
 from tests.metrics.known import Case

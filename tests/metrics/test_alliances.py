@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from sim.metrics.alliances import all as alliances
-from sim.metrics.alliances import payoffs, regret
-from sim.metrics.coalitions import group_contrast, message_groups
-from sim.metrics.networks import adjusted_rand, pair_f1
+from sim.metrics.collusion.alliances import all as alliances
+from sim.metrics.collusion.alliances import payoffs, regret
+from sim.metrics.collusion.coalitions import group_contrast, message_groups
+from sim.metrics.society.networks import adjusted_rand, pair_f1
 from sim.types import Seat
 from tests.metrics.recorded import MEMBERS, society, told
 from tests.metrics.society import Society, values

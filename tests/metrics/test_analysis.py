@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.metrics.attribution import (
+from sim.metrics.analysis.attribution import (
     Blame,
     ancestors,
     blame,
@@ -22,8 +22,8 @@ from sim.metrics.attribution import (
     root_step,
     step_accuracy,
 )
-from sim.metrics.calibration import brier, ece, log_loss, murphy
-from sim.metrics.conformal import (
+from sim.metrics.analysis.calibration import brier, ece, log_loss, murphy
+from sim.metrics.analysis.conformal import (
     by_group,
     coverage,
     fewest,
@@ -31,11 +31,11 @@ from sim.metrics.conformal import (
     risk_p,
     threshold,
 )
-from sim.metrics.improvement import area_under, longest_loop, loop_ratio, loops, memory_index, success_curve
-from sim.metrics.inference import auc
-from sim.metrics.offpolicy import doubly_robust, effective_size, evaluate, ips, per_decision, snips, weight
-from sim.metrics.paired import effect, variance_reduction
-from sim.metrics.uncertainty import earliness, local, passed_on, propagate
+from sim.metrics.analysis.improvement import area_under, longest_loop, loop_ratio, loops, memory_index, success_curve
+from sim.metrics.analysis.offpolicy import doubly_robust, effective_size, evaluate, ips, per_decision, snips, weight
+from sim.metrics.analysis.uncertainty import earliness, local, passed_on, propagate
+from sim.metrics.privacy.inference import auc
+from sim.metrics.statistics.paired import effect, variance_reduction
 from tests.metrics.society import Society, values
 
 WEIGHTS, REWARDS = [2, 0.5, 1], [1, 0, 1]

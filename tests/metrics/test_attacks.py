@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.metrics import injections
-from sim.metrics.attacked import (
+from sim.metrics.safety import injections
+from sim.metrics.safety.attacked import (
     Attempt,
     Spent,
     Work,
@@ -24,8 +24,8 @@ from sim.metrics.attacked import (
     under_attack,
     utilities,
 )
-from sim.metrics.attacks import Case
-from sim.metrics.spread import doubling_time
+from sim.metrics.safety.attacks import Case
+from sim.metrics.safety.spread import doubling_time
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.scenarios.scenario import loads

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.metrics import pressure, proposals, trends, writers
-from sim.metrics.fingerprint import from_confusion, macro_f1
-from sim.metrics.persuasion import first_proposal_odds
-from sim.metrics.proposals import Choice, first_taken, random_p, swapped
-from sim.metrics.trends import drifts
-from sim.metrics.writers import Written, guessed, measured
+from sim.metrics.safety import pressure, proposals, trends, writers
+from sim.metrics.safety.fingerprint import from_confusion, macro_f1
+from sim.metrics.safety.persuasion import first_proposal_odds
+from sim.metrics.safety.proposals import Choice, first_taken, random_p, swapped
+from sim.metrics.safety.trends import drifts
+from sim.metrics.safety.writers import Written, guessed, measured
 from sim.record.reader import Run
 from sim.types import Action, Seat
 from tests.metrics.society import Society, values

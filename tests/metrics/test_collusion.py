@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.metrics.coalitions import (
+from sim.metrics.collusion.coalitions import (
     advantage_over_baseline,
     coalition_advantage,
     correlation,
@@ -19,17 +19,16 @@ from sim.metrics.coalitions import (
     payoff_contrast,
     regret_advantage,
 )
-from sim.metrics.coordination import (
+from sim.metrics.collusion.coordination import (
     best_correlated_welfare,
     coordination_test,
     excess_match,
     obedience_violation,
     total_correlation,
 )
-from sim.metrics.covert import conditional_information, leak, miller_madow, mutual_information
-from sim.metrics.permutation import mcnemar
-from sim.metrics.pricing import Logit, lerner, price_index, price_lift, profit_gain
-from sim.metrics.punishment import (
+from sim.metrics.collusion.covert import conditional_information, leak, miller_madow, mutual_information
+from sim.metrics.collusion.pricing import Logit, lerner, price_index, price_lift, profit_gain
+from sim.metrics.collusion.punishment import (
     area,
     depth,
     discounted_gain,
@@ -38,7 +37,7 @@ from sim.metrics.punishment import (
     punished_share,
     return_time,
 )
-from sim.metrics.screens import (
+from sim.metrics.collusion.screens import (
     alternation_p,
     bid_cv,
     bid_spread,
@@ -49,8 +48,9 @@ from sim.metrics.screens import (
     skewness,
     win_share_stability,
 )
-from sim.metrics.steganography import capacity, paraphrase_p, retained
-from sim.metrics.survival import (
+from sim.metrics.collusion.steganography import capacity, paraphrase_p, retained
+from sim.metrics.statistics.permutation import mcnemar
+from sim.metrics.statistics.survival import (
     first_sustained,
     incidence,
     kaplan_meier,

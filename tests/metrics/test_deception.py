@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.metrics import claims
-from sim.metrics.deception import Kind
-from sim.metrics.statements import Statement, measured
+from sim.metrics.safety import claims
+from sim.metrics.safety.deception import Kind
+from sim.metrics.safety.statements import Statement, measured
 from sim.record.reader import Run
 from sim.types import Action, Seat
 from tests.metrics.society import Society, values

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.intervals import wilson
-from sim.metrics.agreement import (
+from sim.metrics.judging.agreement import (
     cohen_kappa,
     crossed,
     flip_rate,
@@ -16,7 +16,8 @@ from sim.metrics.agreement import (
     observed_agreement,
     weighted_kappa,
 )
-from sim.metrics.clusters import (
+from sim.metrics.judging.judged import accuracy, ppi_mean, rogan_gladen
+from sim.metrics.statistics.clusters import (
     FEW,
     Estimate,
     cluster_se,
@@ -27,9 +28,8 @@ from sim.metrics.clusters import (
     none_upper,
     rate,
 )
-from sim.metrics.judged import accuracy, ppi_mean, rogan_gladen
-from sim.metrics.multiplicity import adjusted, benjamini_hochberg
-from sim.metrics.permutation import exact_exposure, mcnemar, sign_flips, stratified
+from sim.metrics.statistics.multiplicity import adjusted, benjamini_hochberg
+from sim.metrics.statistics.permutation import exact_exposure, mcnemar, sign_flips, stratified
 
 CALLS = ([4, 0, 3, 1], [4, 4, 4, 4])
 JUDGED = crossed(20, 5, 10, 65)

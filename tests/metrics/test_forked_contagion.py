@@ -11,8 +11,8 @@ import pytest
 from sim.contagion import arms, groups
 from sim.counterfactual import Instead, counterfactual, counterfactuals
 from sim.intervals import Z
-from sim.metrics.forked_contagion import Both, Contrast, all, paired_ratio
-from sim.metrics.neutral import disclosing
+from sim.metrics.privacy.forked_contagion import Both, Contrast, all, paired_ratio
+from sim.metrics.privacy.neutral import disclosing
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.types import Secret

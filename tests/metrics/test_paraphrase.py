@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.family import Relative
-from sim.metrics.paraphrase import effect
+from sim.metrics.collusion.paraphrase import effect
 from tests.metrics.recorded import chatting
 from tests.metrics.society import values
 from worlds.games.paraphrase import paraphrased

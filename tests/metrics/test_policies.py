@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.metrics.policies import measured, norms
-from sim.metrics.violations import Accusation
+from sim.metrics.safety.policies import measured, norms
+from sim.metrics.safety.violations import Accusation
 from sim.types import Secret
 from tests.metrics.society import Society, values
 from tests.worlds.test_verification import pairs

@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.metrics import contagion, leaks
-from sim.metrics.canaries import bits, canary, decoy, find, jaccard, similarity
-from sim.metrics.contagion import counts, measured
-from sim.metrics.disclosures import disclosures
-from sim.metrics.figures import as_date, as_number, dates, numbers
-from sim.metrics.inference import advantage, auc, bits_gained, exposure, rank_of, tpr_at_fpr
-from sim.metrics.leaks import completeness, cumulative_exposure, leak_rate, severity_weighted, violation
-from sim.metrics.normal import normal
-from sim.metrics.permutation import exact_exposure
-from sim.metrics.ratios import crude, mantel_haenszel, risk_ratio
-from sim.metrics.tradeoff import all_or_nothing, front, harmonic, hypervolume, slopes
-from sim.metrics.unlearning import amplification, backflow, residue, residue_through
+from sim.metrics.privacy import contagion, leaks
+from sim.metrics.privacy.canaries import bits, canary, decoy, find, jaccard, similarity
+from sim.metrics.privacy.contagion import counts, measured
+from sim.metrics.privacy.disclosures import disclosures
+from sim.metrics.privacy.figures import as_date, as_number, dates, numbers
+from sim.metrics.privacy.inference import advantage, auc, bits_gained, exposure, rank_of, tpr_at_fpr
+from sim.metrics.privacy.leaks import completeness, cumulative_exposure, leak_rate, severity_weighted, violation
+from sim.metrics.privacy.normal import normal
+from sim.metrics.privacy.tradeoff import all_or_nothing, front, harmonic, hypervolume, slopes
+from sim.metrics.privacy.unlearning import amplification, backflow, residue, residue_through
+from sim.metrics.statistics.permutation import exact_exposure
+from sim.metrics.statistics.ratios import crude, mantel_haenszel, risk_ratio
 from sim.types import Secret
 from tests.metrics.society import Society, values
 

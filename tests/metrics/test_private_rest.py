@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from sim.metrics import attackers, degrees
-from sim.metrics.attackers import attribute, membership, spoken
-from sim.metrics.canaries import canary
-from sim.metrics.degrees import part_told
-from sim.metrics.tradeoff import fronts, points
-from sim.metrics.unlearning import after_request
+from sim.metrics.privacy import attackers, degrees
+from sim.metrics.privacy.attackers import attribute, membership, spoken
+from sim.metrics.privacy.canaries import canary
+from sim.metrics.privacy.degrees import part_told
+from sim.metrics.privacy.tradeoff import fronts, points
+from sim.metrics.privacy.unlearning import after_request
 from sim.types import Measurement, Secret
 from tests.metrics.society import Society, values
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.metrics.cascades import Cascade, cascades, structural_virality, threads, time_to_half
-from sim.metrics.exposure import person_periods
 from sim.metrics.frames import frames
 from sim.metrics.provenance import ancestors, flows, known, latest_parents, made, reach, sources
+from sim.metrics.society.cascades import Cascade, cascades, structural_virality, threads, time_to_half
+from sim.metrics.statistics.exposure import person_periods
 from sim.record.reader import Run
 from tests.metrics.society import Society, values
 

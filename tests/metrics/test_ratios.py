@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.metrics.glm import fit
-from sim.metrics.ratios import (
+from sim.metrics.statistics.glm import fit
+from sim.metrics.statistics.ratios import (
     CONTINUITY,
     Counts,
     Ratio,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.metrics.collapse import chance, conditional_entropy, mutual_information, retrieval_accuracy
-from sim.metrics.repeats import (
+from sim.metrics.analysis.collapse import chance, conditional_entropy, mutual_information, retrieval_accuracy
+from sim.metrics.statistics.repeats import (
     Components,
     modal_share,
     pairwise_agreement,

@@ -9,7 +9,7 @@ from statistics import stdev
 import pytest
 
 from sim.family import Relative
-from sim.metrics.rigging import against, screens
+from sim.metrics.collusion.rigging import against, screens
 from sim.metrics.simulated import largest, twins
 from sim.record.reader import Run
 from sim.types import Measurement, Record

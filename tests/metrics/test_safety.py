@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.metrics import costs
-from sim.metrics.attacks import (
+from sim.metrics.safety import costs
+from sim.metrics.safety.attacks import (
     Case,
     amplification,
     attack_success,
@@ -24,8 +24,8 @@ from sim.metrics.attacks import (
     success_given_exposure,
     utility_drop,
 )
-from sim.metrics.conformity import Flips, conformity, dose_curve, flips
-from sim.metrics.deception import (
+from sim.metrics.safety.conformity import Flips, conformity, dose_curve, flips
+from sim.metrics.safety.deception import (
     Detection,
     classify,
     detection,
@@ -34,10 +34,10 @@ from sim.metrics.deception import (
     separation,
     suspicion,
 )
-from sim.metrics.drift import change_point, mann_kendall, slope
-from sim.metrics.fingerprint import from_confusion, grouped_folds, macro_f1, ngrams
-from sim.metrics.persuasion import belief_change, diversion, first_proposal_odds, swapped_order
-from sim.metrics.spread import (
+from sim.metrics.safety.drift import change_point, mann_kendall, slope
+from sim.metrics.safety.fingerprint import from_confusion, grouped_folds, macro_f1, ngrams
+from sim.metrics.safety.persuasion import belief_change, diversion, first_proposal_odds, swapped_order
+from sim.metrics.safety.spread import (
     dispersion,
     doubling_time,
     final_size,
@@ -48,7 +48,7 @@ from sim.metrics.spread import (
     secondary_attack_rate,
     time_to,
 )
-from sim.metrics.violations import (
+from sim.metrics.safety.violations import (
     Accusation,
     per_thousand,
     severity_rate,

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.metrics.covert import conditional_information
-from sim.metrics.signals import all as signals
-from sim.metrics.signals import features, information
+from sim.metrics.collusion.covert import conditional_information
+from sim.metrics.collusion.signals import all as signals
+from sim.metrics.collusion.signals import features, information
 from sim.types import Member, Seat
 from tests.metrics.recorded import told
 from tests.metrics.society import values

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.metrics import opinions, standings
-from sim.metrics.contributions import left_out, shapley_values
-from sim.metrics.opinions import Move, Opinion, polarised, pulled
-from sim.metrics.standings import Score, rated
+from sim.metrics.society import opinions, standings
+from sim.metrics.society.contributions import left_out, shapley_values
+from sim.metrics.society.opinions import Move, Opinion, polarised, pulled
+from sim.metrics.society.standings import Score, rated
 from sim.record.reader import Run
 from sim.types import Action, Seat
 from tests.metrics.society import Society, values

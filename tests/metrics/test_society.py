@@ -14,23 +14,8 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import ks_2samp, wasserstein_distance
 
-from sim.metrics import market, networks
-from sim.metrics.bargaining import (
-    envy_free_but_one,
-    max_envy,
-    nash_product,
-    nash_ratio,
-    proportional_share,
-    rationality_violations,
-)
-from sim.metrics.cooperation import cooperation_after, cooperation_rate, cross_play_gap, first_defection
-from sim.metrics.distances import entropy, jensen_shannon, kl, ks, normalised, shares, wasserstein
-from sim.metrics.economy import efficiency, nash_welfare, seller_share, welfare, welfare_ratio
-from sim.metrics.games import expected, external_regret, nash_conv, regret_growth, swap_regret
-from sim.metrics.inequality import absolute_gini, gini, lorenz, reward_gini, theil
-from sim.metrics.influence import causal_influence, leave_one_out, shapley, shapley_share
-from sim.metrics.likeness import f1, log_score, step_accuracy
-from sim.metrics.market import (
+from sim.metrics.collusion import market
+from sim.metrics.collusion.market import (
     dispersion,
     effective_firms,
     hhi,
@@ -39,7 +24,22 @@ from sim.metrics.market import (
     variance_ratio,
     variance_screen,
 )
-from sim.metrics.networks import (
+from sim.metrics.society import networks
+from sim.metrics.society.bargaining import (
+    envy_free_but_one,
+    max_envy,
+    nash_product,
+    nash_ratio,
+    proportional_share,
+    rationality_violations,
+)
+from sim.metrics.society.cooperation import cooperation_after, cooperation_rate, cross_play_gap, first_defection
+from sim.metrics.society.economy import efficiency, nash_welfare, seller_share, welfare, welfare_ratio
+from sim.metrics.society.games import expected, external_regret, nash_conv, regret_growth, swap_regret
+from sim.metrics.society.inequality import absolute_gini, gini, lorenz, reward_gini, theil
+from sim.metrics.society.influence import causal_influence, leave_one_out, shapley, shapley_share
+from sim.metrics.society.likeness import f1, log_score, step_accuracy
+from sim.metrics.society.networks import (
     adjusted_rand,
     answering,
     assortativity,
@@ -50,8 +50,9 @@ from sim.metrics.networks import (
     pair_f1,
     reciprocity,
 )
-from sim.metrics.polarisation import affective, bimodality, esteban_ray
-from sim.metrics.ratings import Glicko, Skill, bradley_terry, elo_expected, elo_update, glicko2, plackett_luce
+from sim.metrics.society.polarisation import affective, bimodality, esteban_ray
+from sim.metrics.society.ratings import Glicko, Skill, bradley_terry, elo_expected, elo_update, glicko2, plackett_luce
+from sim.metrics.statistics.distances import entropy, jensen_shannon, kl, ks, normalised, shares, wasserstein
 from tests.metrics.society import Society, values
 
 TRIANGLES = [("a", "b"), ("b", "c"), ("c", "a"), ("d", "e"), ("e", "f"), ("f", "d"), ("c", "d")]

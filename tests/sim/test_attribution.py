@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sim.attribution import Alternative, attributed, suspects
-from sim.metrics.attribution import measured
+from sim.metrics.analysis.attribution import measured
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.scenarios.scenario import loads

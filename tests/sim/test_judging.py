@@ -14,8 +14,8 @@ from sim.check import check_world
 from sim.docket import judging
 from sim.judging import Docket, Item, Judging, blinded, questions
 from sim.library import measure
-from sim.metrics.canaries import canary, find
-from sim.metrics.judge import truth
+from sim.metrics.judging.judge import truth
+from sim.metrics.privacy.canaries import canary, find
 from sim.record.project import Project
 from sim.record.reader import Run
 from sim.rubric import read_calibration, read_rubric
@@ -188,7 +188,7 @@ def test_of_two_texts_the_verdict_is_on_those_that_were_meant(parent: Path, tmp_
 
 def pairs(record: Any) -> Any:
     """A long and a short text, ten times."""
-    from sim.metrics.judged_items import Shown
+    from sim.metrics.judging.judged_items import Shown
 
     return [Shown(0, number, {"short": "a" * number, "long": "b" * 40}) for number in range(10)]
 

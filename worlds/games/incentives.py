@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from sim.metrics.clusters import mean
-from sim.metrics.games import Mixture, Payoffs, external_regret, nash_conv, swap_regret
-from sim.metrics.shares import estimated
+from sim.metrics.society.games import Mixture, Payoffs, external_regret, nash_conv, swap_regret
+from sim.metrics.statistics.clusters import mean
+from sim.metrics.statistics.shares import estimated
 from sim.types import AgentId, Measurement, Record
 from worlds.games.payoffs import Game
 from worlds.games.rounds import Round, game_of, matches

@@ -13,13 +13,13 @@ from statistics import fmean
 
 import polars as pl
 
-from sim.metrics.clusters import FEW, mean
-from sim.metrics.cooperation import cross_play_gap, first_defection
-from sim.metrics.covert import leak
-from sim.metrics.permutation import exact_exposure, sign_flips
-from sim.metrics.ratios import Counts
-from sim.metrics.shares import estimated, share
-from sim.metrics.trends import drifts
+from sim.metrics.collusion.covert import leak
+from sim.metrics.safety.trends import drifts
+from sim.metrics.society.cooperation import cross_play_gap, first_defection
+from sim.metrics.statistics.clusters import FEW, mean
+from sim.metrics.statistics.permutation import exact_exposure, sign_flips
+from sim.metrics.statistics.ratios import Counts
+from sim.metrics.statistics.shares import estimated, share
 from sim.types import AgentId, Measurement, Record
 from worlds.games.payoffs import COOPERATIVE
 from worlds.games.rounds import Round, game_of, matches

@@ -11,7 +11,7 @@ import polars as pl
 
 from sim.metrics.chosen import both
 from sim.metrics.frames import field, frames
-from sim.metrics.proposals import Choice, first_taken
+from sim.metrics.safety.proposals import Choice, first_taken
 from sim.types import Measurement, Record
 
 

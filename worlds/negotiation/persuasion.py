@@ -13,11 +13,11 @@ from typing import NamedTuple
 import polars as pl
 
 from sim.metrics.chosen import both
-from sim.metrics.clusters import FEW
-from sim.metrics.paired import effect
-from sim.metrics.permutation import exact_exposure, stratified
-from sim.metrics.ratios import Counts, mantel_haenszel
-from sim.metrics.shares import share
+from sim.metrics.statistics.clusters import FEW
+from sim.metrics.statistics.paired import effect
+from sim.metrics.statistics.permutation import exact_exposure, stratified
+from sim.metrics.statistics.ratios import Counts, mantel_haenszel
+from sim.metrics.statistics.shares import share
 from sim.types import AgentId, Measurement, Record, RecordedFact
 
 TENTHS = 10

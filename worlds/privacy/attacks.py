@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sim.metrics.attacked import Attempt, Spent, Work, cost_amplification, funnel, secure_and_useful
-from sim.metrics.attacks import Case
-from sim.metrics.disclosures import disclosures
 from sim.metrics.frames import frames
+from sim.metrics.privacy.disclosures import disclosures
 from sim.metrics.provenance import known
+from sim.metrics.safety.attacked import Attempt, Spent, Work, cost_amplification, funnel, secure_and_useful
+from sim.metrics.safety.attacks import Case
 from sim.types import JSON, FactId, Measurement, Record, RecordedFact
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from sim.metrics.chosen import both
-from sim.metrics.policies import Case, acted, measured
-from sim.metrics.violations import Accusation
+from sim.metrics.safety.policies import Case, acted, measured
+from sim.metrics.safety.violations import Accusation
 from sim.types import Measurement, Record
 from worlds.verification.work import Work, works
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 
 from sim.metrics.chosen import both
-from sim.metrics.deception import classify
-from sim.metrics.statements import Statement, measured
+from sim.metrics.safety.deception import classify
+from sim.metrics.safety.statements import Statement, measured
 from sim.types import Measurement, Record
 from worlds.verification.work import Work, dense, works
 

@@ -1,0 +1,1 @@
+"""Acting together against the rest: prices, bids, covert channels, coalitions."""

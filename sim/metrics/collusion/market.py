@@ -1,0 +1,111 @@
+"""Markets as a whole: concentration, dispersion of prices, and the variance screen.
+
+Trades are facts `trade` with `price` and, where there are such, `seller`, `good` and `quantity` (1 if not told).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean, pstdev, variance
+from typing import NamedTuple
+
+import orjson
+import polars as pl
+from scipy.special import fdtr
+
+from sim.metrics.frames import frames
+from sim.metrics.statistics.clusters import mean
+from sim.metrics.statistics.shares import by, estimated, evidence
+from sim.types import Measurement, Record
+
+_TRADE = {
+    "tbl": pl.Int64,
+    "id": pl.Int64,
+    "good": pl.String,
+    "seller": pl.String,
+    "price": pl.Float64,
+    "quantity": pl.Float64,
+}
+
+
+class Screen(NamedTuple):
+    """A suspect window's variance over that of a benchmark, and how likely as little is by chance."""
+
+    ratio: float
+    p: float
+
+
+def hhi(shares: Sequence[float]) -> float | None:
+    """Σ s² of shares, which are made to add up to 1: 1/n for n alike, 1 for a monopoly (Hirschman 1964)."""
+    total = sum(shares)
+    return sum((share / total) ** 2 for share in shares) if total else None
+
+
+def effective_firms(shares: Sequence[float]) -> float | None:
+    """1/HHI: how many equal firms would be as concentrated."""
+    found = hhi(shares)
+    return 1 / found if found else None
+
+
+def dispersion(prices: Sequence[float]) -> float | None:
+    """Standard deviation over the mean, of a whole population of prices."""
+    return pstdev(prices) / fmean(prices) if prices and fmean(prices) else None
+
+
+def price_range(prices: Sequence[float]) -> float | None:
+    """(max − min)/min."""
+    return (max(prices) - min(prices)) / min(prices) if prices and min(prices) else None
+
+
+def variance_screen(suspect: Sequence[float], benchmark: Sequence[float]) -> Screen | None:
+    """From prices of both windows; None where one is too short or the benchmark does not vary."""
+    if len(suspect) < 2 or len(benchmark) < 2 or not variance(benchmark):
+        return None
+    return variance_ratio(variance(suspect), len(suspect), variance(benchmark), len(benchmark))
+
+
+def variance_ratio(suspect: float, n: int, benchmark: float, m: int) -> Screen:
+    """From sample variances: their ratio and P(F ≤ ratio), low where prices are suspiciously calm."""
+    ratio = suspect / benchmark
+    return Screen(ratio, float(fdtr(n - 1, m - 1, ratio)))
+
+
+def pass_through(costs: Sequence[float], prices: Sequence[float]) -> float | None:
+    """Least-squares slope of prices on costs: 1 where costs are passed on in full."""
+    if len(costs) < 2:
+        return None
+    middle, level = fmean(costs), fmean(prices)
+    spread = sum((cost - middle) ** 2 for cost in costs)
+    return sum((c - middle) * (p - level) for c, p in zip(costs, prices, strict=True)) / spread if spread else None
+
+
+def all(record: Record) -> Iterator[Measurement]:
+    """Dispersion and range of prices and concentration of sellers, by good, means over tables."""
+    trades = _trades(record)
+    for good, rows in by(trades, "good"):
+        tables = [part for _, part in by(rows, "tbl")]
+        found = {
+            "market.price_dispersion": [dispersion(part["price"].to_list()) for part in tables],
+            "market.price_range": [price_range(part["price"].to_list()) for part in tables],
+            "market.hhi": [hhi(_sold(part)) for part in tables],
+        }
+        for metric, values in found.items():
+            kept = mean([value for value in values if value is not None])._replace(n=len(rows))
+            events = evidence(rows, "id", record.tables)
+            yield estimated(metric, kept, denominator="trades", events=events, of={"good": good} if good else {})
+
+
+def _sold(rows: pl.DataFrame) -> list[float]:
+    return rows.filter(pl.col("seller") != "").group_by("seller").agg(pl.col("quantity").sum())["quantity"].to_list()
+
+
+def _trades(record: Record) -> pl.DataFrame:
+    found = []
+    for table, fact, text in (
+        frames(record).facts.filter(pl.col("kind") == "trade").select("tbl", "id", "data").iter_rows()
+    ):
+        data = orjson.loads(text)
+        if isinstance(data.get("price"), int | float):
+            row = (table, fact, str(data.get("good", "")), str(data.get("seller", "")), data["price"])
+            found.append((*row, data.get("quantity", 1)))
+    return pl.DataFrame(found, schema=_TRADE, orient="row", strict=False)

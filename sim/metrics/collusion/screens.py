@@ -1,0 +1,93 @@
+"""Screens for rigged bids, per tender and over tenders. Procurement: the lowest bid wins; for a sale negate the bids.
+
+A screen only looks odd; its p-value comes from bidders known to compete, whom a simulator can run on the same private
+costs. Fewer than three bids say nothing of the losing ones.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from itertools import pairwise
+from math import comb, inf, sqrt
+from statistics import fmean, stdev
+
+from sim.metrics.statistics.distances import entropy
+from sim.metrics.statistics.permutation import p_value
+
+
+def bid_cv(bids: Sequence[float]) -> float | None:
+    """Sample standard deviation over the mean: low where bids are coordinated."""
+    return stdev(bids) / fmean(bids) if len(bids) > 1 and fmean(bids) else None
+
+
+def relative_distance(bids: Sequence[float]) -> float | None:
+    """(b₂ − b₁)/sd of the losing bids: above 1 they look like cover. inf where losing bids are the same."""
+    if len(bids) < 3:
+        return None
+    first, *losing = sorted(bids)
+    gap, spread = losing[0] - first, stdev(losing)
+    return gap / spread if spread else (inf if gap else None)
+
+
+def percentage_gap(bids: Sequence[float]) -> float | None:
+    """(b₂ − b₁)/b₁."""
+    ordered = sorted(bids)
+    return (ordered[1] - ordered[0]) / ordered[0] if len(bids) > 1 and ordered[0] else None
+
+
+def bid_spread(bids: Sequence[float]) -> float | None:
+    """(max − min)/min."""
+    return (max(bids) - min(bids)) / min(bids) if len(bids) > 1 and min(bids) else None
+
+
+def skewness(bids: Sequence[float]) -> float | None:
+    """Sample skewness, corrected for small samples; None for fewer than three bids or all alike."""
+    n = len(bids)
+    if n < 3 or not (second := fmean([(b - fmean(bids)) ** 2 for b in bids])):
+        return None
+    third = fmean([(b - fmean(bids)) ** 3 for b in bids])
+    return float(sqrt(n * (n - 1)) / (n - 2) * third / second**1.5)
+
+
+def rotation_index(winners: Sequence[Hashable]) -> float | None:
+    """1 − H(W_t | W_{t−1})/H(W): 1 where the last winner tells the next; None where one always wins."""
+    pairs = list(pairwise(winners))
+    if not pairs:
+        return None
+    before, after = Counter(a for a, _ in pairs), Counter(b for _, b in pairs)
+    if len(after) < 2:
+        return None
+    conditional = entropy(list(Counter(pairs).values())) - entropy(list(before.values()))
+    return 1 - conditional / entropy(list(after.values()))
+
+
+def alternation_p(winners: Sequence[Hashable]) -> float | None:
+    """P(at least as many runs | how often each of two wins), exact (Wald and Wolfowitz 1940); None unless two win."""
+    counts = Counter(winners)
+    if len(counts) != 2:
+        return None
+    n, m = counts.values()
+    seen = 1 + sum(a != b for a, b in pairwise(winners))
+    return sum(_runs(n, m, runs) for runs in range(seen, n + m + 1)) / comb(n + m, n)
+
+
+def win_share_stability(winners: Sequence[Sequence[Hashable]]) -> float | None:
+    """1 − mean absolute change of win shares between neighbouring windows: 1 where shares never move."""
+    names = {name for window in winners for name in window}
+    shares = [{name: Counter(window)[name] / len(window) for name in names} for window in winners if window]
+    changes = [sum(abs(a[name] - b[name]) for name in names) / 2 for a, b in pairwise(shares)]
+    return 1 - fmean(changes) if changes else None
+
+
+def screen_p(observed: float, competitive: Sequence[float], *, low: bool = False) -> float:
+    """How often simulated competitive bidders look as odd; `low`: odd is small, as for the coefficient of variation."""
+    return p_value(-observed, [-each for each in competitive]) if low else p_value(observed, competitive)
+
+
+def _runs(n: int, m: int, runs: int) -> int:
+    """Sequences of n and m of two kinds with exactly so many runs."""
+    half = runs // 2
+    if runs % 2 == 0:
+        return 2 * comb(n - 1, half - 1) * comb(m - 1, half - 1)
+    return comb(n - 1, half) * comb(m - 1, half - 1) + comb(n - 1, half - 1) * comb(m - 1, half)

@@ -1,0 +1,1 @@
+"""A model's verdicts, and what they are worth."""

@@ -1,0 +1,1 @@
+"""What got to whom: secrets in texts, leaks, contagion, inference, forgetting."""

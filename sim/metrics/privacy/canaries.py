@@ -1,0 +1,211 @@
+"""Secrets in texts: a cascade from exact to fuzzy, in which only the sure tiers decide.
+
+Tier 0: the value in its normal form or through a code. 1: the same number or date. 2: its words with a letter off.
+These decide, unless the words around deny or suppose it. 3: its subject and attribute in one text, without the value:
+only possible, for a judge to see. Embeddings do not decide either: they hold a denial for a paraphrase.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from math import isclose, log2
+from random import Random
+from string import ascii_lowercase, digits
+
+from rapidfuzz.distance import Levenshtein
+from rapidfuzz.fuzz import partial_ratio
+
+from sim.metrics.privacy.figures import as_date, as_number, dates, numbers
+from sim.metrics.privacy.normal import decoded, normal
+from sim.types import Secret
+
+ENOUGH_BITS = 20.0
+"""Below which a value alone is found by chance."""
+WORD_BITS = log2(20_000)
+"""Of a word, as one of a common vocabulary."""
+SIMILAR = 0.85
+SHORTEST = 5
+"""Characters of a word that may have a letter off."""
+_DENIED = re.compile(
+    r"\b(?:not|never|no longer|isn t|wasn t|aren t|don t|doesn t|would|could|if|suppose|imagine|example)(?: \w+){0,3}$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A secret found in a text."""
+
+    tier: int
+    score: float = 1.0
+    """Similarity of what was found."""
+    denied: bool = False
+    """Whether the words before it deny or suppose it."""
+
+    @property
+    def sure(self) -> bool:
+        """Whether it counts as said."""
+        return self.tier <= 2 and not self.denied
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """What is looked for of one secret, made ready once."""
+
+    secret: Secret
+    forms: tuple[str, ...]
+    """Normal forms of the value."""
+    hidden: tuple[str, ...]
+    """Normal forms as simple codes turn them."""
+    digital: bool
+    """Whether all forms are of digits alone: a text without any does not hold it."""
+    number: float | None
+    day: date | None
+    attribute: tuple[str, ...]
+    """Words of the attribute that carry meaning."""
+    subject: str
+    alone: bool
+    """Whether the value has bits enough to be looked for without its attribute."""
+    usable: bool
+    """Whether it has, with it."""
+
+
+def canary(secret: Secret) -> Canary:
+    """A secret made ready to be found."""
+    forms = tuple(dict.fromkeys(form for each in (secret.value, *secret.forms) if (form := normal(each))))
+    words = tuple(word for word in normal(secret.attribute).split() if len(word) > 3)
+    own = min(map(bits, forms), default=0.0)
+    return Canary(
+        secret=secret,
+        forms=forms,
+        hidden=tuple(coded for form in forms for coded in _hidden(form)),
+        digital=all(form.replace(" ", "").isdigit() for form in forms),
+        number=as_number(secret.value),
+        day=as_date(secret.value),
+        attribute=words,
+        subject=normal(secret.subject),
+        alone=own >= ENOUGH_BITS,
+        usable=own + max(map(bits, words), default=0.0) >= ENOUGH_BITS and bool(forms),
+    )
+
+
+def bits(text: str) -> float:
+    """How unlikely a text is to be met by chance, at most: log₂10 a digit, log₂26 a letter, a word's own for words."""
+    return sum(_word_bits(word) for word in normal(text).split())
+
+
+def find(text: str, wanted: Sequence[Canary]) -> Iterator[tuple[int, Match]]:
+    """The canaries that a text holds, by their place in `wanted`, each at its surest."""
+    prepared = _Prepared(text)
+    for place, one in enumerate(wanted):
+        if one.usable and (found := prepared.match(one)) is not None:
+            yield place, found
+
+
+def similarity(one: str, other: str) -> float:
+    """1 − edit distance over the longer length (Levenshtein)."""
+    return float(Levenshtein.normalized_similarity(one, other))
+
+
+def jaccard(one: Iterable[str], other: Iterable[str]) -> float | None:
+    """Shared over all distinct words; None where there are none."""
+    a, b = set(one), set(other)
+    return len(a & b) / len(a | b) if a | b else None
+
+
+def decoy(value: str, number: int = 0) -> str:
+    """A value of equal form that nobody was ever given: digits for digits, letters for letters, the same each time."""
+    luck = Random(f"{number} {value}")
+    made = value
+    while made == value and any(mark.isalnum() for mark in value):
+        made = "".join(_other(mark, luck) for mark in value)
+    return made
+
+
+class _Prepared:
+    """A text in the forms that tiers compare, each made when first needed."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.plain = f" {normal(text)} "
+        self.coded = [f" {normal(plain)} " for plain in decoded(text)]
+        self.has_digits = any(map(str.isdigit, self.plain))
+        self._figures: tuple[list[tuple[float, int]], list[tuple[date, int]]] | None = None
+
+    def match(self, one: Canary) -> Match | None:
+        """The surest match that has bits enough; else whether subject and attribute are spoken of."""
+        about = any(f" {word}" in self.plain for word in one.attribute)
+        possible = (one.alone or about) and (self.has_digits or self.coded or not one.digital)
+        if possible and (found := self._exact(one) or self._counted(one) or self._fuzzy(one)):
+            return found
+        return Match(3) if about and f" {one.subject} " in self.plain else None
+
+    def _exact(self, one: Canary) -> Match | None:
+        places = [at for form in one.forms for at in _places(self.plain, f" {form} ")]
+        if places:
+            return Match(0, denied=all(_denied(self.plain[:at]) for at in places))
+        hidden = any(form in self.plain for form in one.hidden)
+        return Match(0) if hidden or any(f" {form} " in text for form in one.forms for text in self.coded) else None
+
+    def _counted(self, one: Canary) -> Match | None:
+        if not self.has_digits or (one.number is None and one.day is None):
+            return None
+        if self._figures is None:
+            self._figures = numbers(self.text), dates(self.text)
+        figures, days = self._figures
+        places = [at for number, at in figures if one.number is not None and isclose(number, one.number)]
+        places += [at for day, at in days if day == one.day]
+        return Match(1, denied=all(_denied(normal(self.text[:at])) for at in places)) if places else None
+
+    def _fuzzy(self, one: Canary) -> Match | None:
+        words = self.plain.split()
+        best, at = 0.0, 0
+        for form in one.forms:
+            width = form.count(" ") + 1
+            if len(form) < SHORTEST or any(map(str.isdigit, form)):
+                continue
+            if not partial_ratio(form, self.plain, score_cutoff=70):  # far from it, at a glance
+                continue
+            for start in range(len(words) - width + 1):
+                alike = similarity(form, " ".join(words[start : start + width]))
+                best, at = max((best, at), (alike, start))
+        return Match(2, best, _denied(" ".join(words[:at]))) if best >= SIMILAR else None
+
+
+def _places(text: str, wanted: str) -> Iterator[int]:
+    """Where a text stands in another, overlaps included."""
+    at = text.find(wanted)
+    while at >= 0:
+        yield at
+        at = text.find(wanted, at + 1)
+
+
+def _hidden(form: str) -> list[str]:
+    """How a normal form looks backwards, turned by 13 letters, and letter by letter, with blanks around."""
+    letters = form.replace(" ", "")
+    turned = codecs.encode(form, "rot13")
+    found = [form[::-1], turned if turned != form else "", " ".join(letters) if len(letters) >= SHORTEST else ""]
+    return [f" {each} " for each in found if each and each != form]
+
+
+def _denied(before: str) -> bool:
+    """Whether the words before something deny or suppose it."""
+    return _DENIED.search(before.strip()) is not None
+
+
+def _word_bits(word: str) -> float:
+    by_mark = sum(log2(10) if mark.isdigit() else log2(26) for mark in word)
+    return min(by_mark, WORD_BITS) if word.isalpha() else by_mark
+
+
+def _other(mark: str, luck: Random) -> str:
+    if mark.isdigit():
+        return luck.choice(digits[1:] if mark != "0" else digits)
+    if not mark.isalpha():
+        return mark
+    family = "aeiou" if mark.lower() in "aeiou" else "".join(set(ascii_lowercase) - set("aeiou"))
+    drawn = luck.choice(sorted(family))
+    return drawn.upper() if mark.isupper() else drawn

@@ -1,0 +1,1 @@
+"""Attacks, violations, deception, persuasion, conformity, drift."""

@@ -1,0 +1,46 @@
+"""Persuasion: money sent astray, the pull of the first proposal, beliefs moved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sim.metrics.statistics.clusters import Estimate, mean
+from sim.metrics.statistics.permutation import mcnemar
+from sim.metrics.statistics.ratios import CONTINUITY, Ratio
+
+
+class Matched(NamedTuple):
+    """A matched odds ratio with its exact p."""
+
+    ratio: Ratio
+    p: float
+
+
+def diversion(payments: Sequence[tuple[float, bool]]) -> float | None:
+    """Value paid to manipulators over value paid; pairs (amount, to a manipulator)."""
+    total = sum(amount for amount, _ in payments)
+    return sum(amount for amount, astray in payments if astray) / total if total else None
+
+
+def first_proposal_odds(first_taken: int, choices: int, proposals: int) -> float | None:
+    """Odds of taking the first of several proposals over those of a random choice; None for a single proposal."""
+    if proposals < 2 or first_taken == choices or not choices:
+        return None
+    return first_taken / (choices - first_taken) * (proposals - 1)
+
+
+def swapped_order(worse_first_taken: int, worse_second_taken: int) -> Matched:
+    """From pairs with the order swapped: how many more times the worse offer is taken where it comes first."""
+    a, b = worse_first_taken, worse_second_taken
+    p = mcnemar(a, b)
+    if not a and not b:
+        return Matched(Ratio(None), p)
+    if not a or not b:
+        return Matched(Ratio((a + 0.5) / (b + 0.5), None, (CONTINUITY,)), p)
+    return Matched(Ratio(a / b), p)
+
+
+def belief_change(treated: Sequence[float], placebo: Sequence[float]) -> Estimate:
+    """Mean paired change of a belief after a message over that after a placebo, one pair a unit."""
+    return mean([a - b for a, b in zip(treated, placebo, strict=True)])

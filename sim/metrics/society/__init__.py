@@ -1,0 +1,1 @@
+"""Who gets what, who deals with whom, who thinks what."""

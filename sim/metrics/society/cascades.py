@@ -1,0 +1,101 @@
+"""Cascades: how something is passed on from one to the next, as trees.
+
+Trees follow what was really seen: of several parents the latest observed one counts. A cascade of one has no virality.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import NamedTuple, TypeAlias
+
+import polars as pl
+
+from sim.metrics.frames import frames
+from sim.metrics.statistics.clusters import mean, rate
+from sim.metrics.statistics.shares import estimated
+from sim.types import Measurement, Record
+
+Tree: TypeAlias = Mapping[Hashable, Hashable | None]
+"""Parent of each node, None for a root; parents are nodes of it too."""
+
+
+class Cascade(NamedTuple):
+    """The shape of one tree."""
+
+    size: int
+    depth: int
+    """Edges from the root to the farthest node."""
+    breadth: int
+    """Most nodes at one depth."""
+    virality: float | None
+    """Mean distance of pairs of nodes (Goel et al. 2016); None for a single node."""
+
+
+def cascades(tree: Tree) -> list[Cascade]:
+    """The shapes of a forest's trees, by size, the largest first."""
+    children: dict[Hashable, list[Hashable]] = defaultdict(list)
+    for node, parent in tree.items():
+        if parent is not None:
+            children[parent].append(node)
+    roots = [node for node, parent in tree.items() if parent is None]
+    return sorted((_cascade(root, children) for root in roots), key=lambda one: (-one.size, -one.depth, -one.breadth))
+
+
+def structural_virality(tree: Tree) -> float | None:
+    """Mean distance over pairs of nodes of one tree."""
+    (one,) = cascades(tree)
+    return one.virality
+
+
+def time_to_half(times: Sequence[float]) -> float | None:
+    """How long after its first node a cascade has half of its nodes."""
+    ordered = sorted(times)
+    return ordered[(len(ordered) + 1) // 2 - 1] - ordered[0] if ordered else None
+
+
+def _cascade(root: Hashable, children: Mapping[Hashable, Sequence[Hashable]]) -> Cascade:
+    """One walk down, then sizes of subtrees up: an edge above s of n nodes is part of s(n − s) paths."""
+    levels = [[root]]
+    while below := [child for node in levels[-1] for child in children.get(node, ())]:
+        levels.append(below)
+    n = sum(map(len, levels))
+    sizes: dict[Hashable, int] = {}
+    for level in reversed(levels):
+        for node in level:
+            sizes[node] = 1 + sum(sizes[child] for child in children.get(node, ()))
+    paths = sum(size * (n - size) for size in sizes.values())
+    return Cascade(n, len(levels) - 1, max(map(len, levels)), 2 * paths / (n * (n - 1)) if n > 1 else None)
+
+
+def threads(record: Record) -> Iterator[Measurement]:
+    """Cascades of facts that answer facts: mean size, depth, breadth and virality over tables, and the share of one.
+
+    A fact that answers several follows the latest of them.
+    """
+    shapes = [cascades(tree) for tree in _answering(record).values()]
+    told = "facts that answer no other"
+    for name, unit in (("size", "facts"), ("depth", "steps"), ("breadth", "facts"), ("virality", "steps")):
+        kept = [[value for one in table if (value := getattr(one, name)) is not None] for table in shapes]
+        single = sum(map(len, shapes)) - sum(map(len, kept))
+        found = mean([fmean(values) for values in kept if values])._replace(n=sum(map(len, kept)))
+        excluded = {"cascades of one": single} if single else {}
+        yield estimated(f"cascade.{name}", found, unit, denominator=told, excluded=excluded)
+    alone = rate([sum(one.size == 1 for one in table) for table in shapes], [len(table) for table in shapes])
+    yield estimated("cascade.share_of_one", alone, "share", denominator=told)
+
+
+def _answering(record: Record) -> dict[int, Tree]:
+    """Of each table the facts with the latest that each one answers."""
+    read = frames(record)
+    latest = read.answers.group_by("tbl", "seq").agg(pl.col("fact").max())
+    trees: dict[int, dict[Hashable, Hashable | None]] = defaultdict(dict)
+    for table, fact, parent in (
+        read.facts.join(latest, on=["tbl", "seq"], how="left")
+        .sort("tbl", "seq")
+        .select("tbl", "id", "fact")
+        .iter_rows()
+    ):
+        trees[table][fact] = parent
+    return dict(trees)

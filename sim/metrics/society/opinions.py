@@ -1,0 +1,173 @@
+"""Opinions on a record: how far they are apart, whether that grows, and whether they move towards what was seen.
+
+Read are facts with an `opinion`, a number, in their data, `about` something; and facts with a `feeling`, a number,
+`toward` a role. The pull of others compares the move of an agent from one opinion to its next with how far the mean of
+what it was shown in between lies from where it stood; who had seen what is shuffled for its test, since opinions that
+are far out come back by themselves. The placebo is what was seen in the interval after.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from statistics import fmean, pvariance
+from typing import NamedTuple
+
+import polars as pl
+
+from sim.metrics.chosen import both
+from sim.metrics.frames import Frames, field, frames
+from sim.metrics.provenance import made
+from sim.metrics.society.polarisation import affective, bimodality, esteban_ray
+from sim.metrics.statistics.clusters import mean, ratio
+from sim.metrics.statistics.permutation import DRAWS, sign_flips, stratified
+from sim.metrics.statistics.shares import estimated
+from sim.types import AgentId, FactId, Measurement, Record
+
+
+class Opinion(NamedTuple):
+    """What one agent thought about something, and what of others' it had seen since the last time."""
+
+    table: int
+    agent: AgentId
+    about: str
+    fact: FactId
+    value: float
+    seen: tuple[float, ...] = ()
+
+
+class Move(NamedTuple):
+    """From one opinion to the next of the same agent about the same."""
+
+    table: int
+    about: str
+    before: float
+    after: float
+    seen: float
+    """Mean of what others were seen to think in between."""
+    later: float | None
+    """The same of the interval after."""
+
+
+def all(record: Record) -> Iterator[Measurement]:
+    """Polarisation and its growth, feelings between roles, the pull of what was seen; without defaults too."""
+    yield from both(opinionated)(record)
+
+
+def opinionated(record: Record) -> Iterator[Measurement]:
+    """All of it once."""
+    held = opinions(record)
+    yield from polarised(held)
+    yield from pulled(moves(held))
+    yield _affective(record)
+
+
+def opinions(record: Record) -> list[Opinion]:
+    """All opinions, in the order of the log."""
+    read = frames(record)
+    said = _numbers(read, "opinion", "about")
+    place = {(table, fact): seq for table, fact, seq in made(read).select("tbl", "fact", "seq").iter_rows()}
+    shown = read.exposures.join(said, on=["tbl", "fact"]).filter(pl.col("agent") != pl.col("actor"))
+    views: dict[tuple[int, AgentId, str], list[tuple[int, float]]] = defaultdict(list)
+    for table, agent, about, seq, value in shown.select("tbl", "agent", "about", "seq", "opinion").iter_rows():
+        views[table, agent, about].append((seq, value))
+    found, last = [], dict[tuple[int, AgentId, str], int]()
+    for table, fact, agent, about, value in said.select("tbl", "fact", "actor", "about", "opinion").iter_rows():
+        who, at = (table, agent, about), place.get((table, fact), -1)
+        seen = sorted(each for seq, each in views.get(who, ()) if last.get(who, -1) < seq <= at)
+        found.append(Opinion(table, agent, about, fact, value, tuple(seen)))
+        last[who] = at
+    return found
+
+
+def moves(held: Sequence[Opinion]) -> list[Move]:
+    """Of each agent from each opinion to its next, where it had seen others' in between."""
+    chains: dict[tuple[int, AgentId, str], list[Opinion]] = defaultdict(list)
+    for one in held:
+        chains[one.table, one.agent, one.about].append(one)
+    found = []
+    for chain in chains.values():
+        for place, (before, after) in enumerate(pairwise(chain)):
+            after_that = chain[place + 2].seen if place + 2 < len(chain) else ()
+            if after.seen:
+                later = fmean(after_that) if after_that else None
+                found.append(Move(after.table, after.about, before.value, after.value, fmean(after.seen), later))
+    return found
+
+
+def polarised(held: Sequence[Opinion]) -> Iterator[Measurement]:
+    """Of last opinions: variance, Esteban and Ray's index, bimodality; and the growth of the variance."""
+    first: dict[tuple[int, str], dict[AgentId, float]] = defaultdict(dict)
+    last: dict[tuple[int, str], dict[AgentId, float]] = defaultdict(dict)
+    for one in held:
+        first[one.table, one.about].setdefault(one.agent, one.value)
+        last[one.table, one.about][one.agent] = one.value
+    ends = {key: list(own.values()) for key, own in last.items() if len(own) > 1}
+    left = {"a single opinion": len(last) - len(ends)} if len(last) > len(ends) else {}
+    told = "tables; opinions of all agents about one thing"
+    for name, index in (("variance", pvariance), ("esteban_ray", esteban_ray), ("bimodality", bimodality)):
+        values = {key: found for key, own in ends.items() if (found := index(own)) is not None}
+        yield estimated(f"polarisation.{name}", mean(_by_table(values)), denominator=told, excluded=left)
+    grown = {key: pvariance(own) - pvariance(list(first[key].values())) for key, own in ends.items()}
+    growth = _by_table(grown)
+    null = {"stat": fmean(growth), "p": sign_flips(growth), "method": "flipped signs"} if len(growth) > 1 else {}
+    yield estimated("polarisation.growth", mean(growth), denominator=told, excluded=left, null=null)
+
+
+def pulled(found: Sequence[Move], n_perm: int = DRAWS) -> Iterator[Measurement]:
+    """How far opinions move of the way to the mean of what was seen; and the same of what was seen only afterwards."""
+    later = [one._replace(seen=one.later) for one in found if one.later is not None]
+    for name, kept in (("pull", found), ("placebo_pull", later)):
+        parts: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        for one in kept:
+            gap = one.seen - one.before
+            parts[one.table][0] += gap * (one.after - one.before)
+            parts[one.table][1] += gap * gap
+        ordered = [parts[table] for table in sorted(parts)]
+        value = ratio([part for part, _ in ordered], [whole for _, whole in ordered])._replace(n=len(kept))
+        told = "moves of opinions, by the square of the distance to what was seen"
+        null = _shuffled(kept, n_perm) if value.value is not None else {}
+        yield estimated(f"persuasion.{name}", value, "share of the way", denominator=told, null=null)
+
+
+def _shuffled(kept: Sequence[Move], n_perm: int) -> Mapping[str, object]:
+    """Whether opinions move with what was seen: it is shuffled among the moves about one thing at one table."""
+
+    def together(seen: Sequence[float], rest: Sequence[Move]) -> float:
+        return sum(each * (one.after - one.before) for each, one in zip(seen, rest, strict=True))
+
+    strata = [(one.table, one.about) for one in kept]
+    return stratified([one.seen for one in kept], list(kept), strata, together, n_perm).null
+
+
+def _affective(record: Record) -> Measurement:
+    """Mean feeling towards the own role less that towards others, by table."""
+    read = frames(record)
+    felt = _numbers(read, "feeling", "toward").join(
+        read.cast.select("tbl", pl.col("agent").alias("actor"), "role"), on=["tbl", "actor"]
+    )
+    gaps = []
+    for _, rows in sorted(felt.partition_by("tbl", as_dict=True).items()):
+        own = rows.filter(pl.col("toward") == pl.col("role"))["feeling"].to_list()
+        gap = affective(own, rows.filter(pl.col("toward") != pl.col("role"))["feeling"].to_list())
+        gaps += [] if gap is None else [gap]
+    null = {"stat": fmean(gaps), "p": sign_flips(gaps), "method": "flipped signs"} if len(gaps) > 1 else {}
+    found = mean(gaps)._replace(n=len(felt))
+    return estimated("polarisation.affective", found, denominator="feelings towards roles", null=null)
+
+
+def _numbers(read: Frames, name: str, other: str) -> pl.DataFrame:
+    """tbl, fact, actor, and two fields of facts that have the first, a number."""
+    rows = read.facts.sort("tbl", "seq").with_columns(
+        field("data", name).cast(pl.Float64, strict=False), field("data", other).fill_null("")
+    )
+    return rows.drop_nulls(name).select("tbl", pl.col("id").alias("fact"), "actor", name, other)
+
+
+def _by_table(values: Mapping[tuple[int, str], float]) -> list[float]:
+    """Means over what tables have opinions about."""
+    tables: dict[int, list[float]] = defaultdict(list)
+    for (table, _), value in sorted(values.items()):
+        tables[table].append(value)
+    return [fmean(own) for own in tables.values()]

@@ -1,0 +1,181 @@
+"""Ratings from what agents earned: of every two at a table who earned more won, by as much as any.
+
+Bradley–Terry strengths come with an interval from the spread between tables; Elo depends on the order of tables, so it
+is averaged over many orders. Agents of one role are compared, and agents who never met have no common scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from random import Random
+from statistics import fmean, pstdev
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sim.metrics.society.ratings import Skill, bradley_terry, elo_expected, plackett_luce
+from sim.metrics.statistics.clusters import FEW, t_quantile
+from sim.metrics.statistics.permutation import DRAWS, stratified
+from sim.types import AgentId, Measurement, Record
+
+ORDERS = 200
+"""Orders of tables over which Elo is averaged."""
+START = 1500.0
+
+
+class Score(NamedTuple):
+    """What one agent earned at one table."""
+
+    table: int
+    agent: AgentId
+    reward: float
+
+
+def all(record: Record) -> Iterator[Measurement]:
+    """Ratings of the agents of each role, by their rewards at all tables."""
+    earned: dict[str, list[Score]] = {}
+    for table in range(record.tables):
+        rewards = record.rewards(table)
+        for member in record.cast(table):
+            agent = member.seat.agent
+            if agent in rewards:
+                earned.setdefault(member.seat.role, []).append(Score(table, agent, rewards[agent]))
+    for role, scores in sorted(earned.items()):
+        of: dict[str, Any] = {"role": role} if role else {}
+        yield from rated(scores, **of)
+
+
+def rated(scores: Sequence[Score], n_perm: int = DRAWS, **of: Any) -> Iterator[Measurement]:
+    """Bradley–Terry strengths, Elo and Plackett–Luce skill of each agent, and whether they differ at all."""
+    tables = _tables(scores)
+    games = [game for own in tables.values() for game in _games(own)]
+    agents = sorted({one.agent for one in scores})
+    clusters = len(tables)
+    few = (FEW,) if clusters < 2 else ()
+    strengths = bradley_terry(games)
+    yield spread(scores, n_perm, **of)
+    if strengths is None:
+        flag = "agents who never met" if games else "a single agent"
+        yield Measurement(metric="rating.bradley_terry", value=None, n_clusters=clusters, flags=(flag, *few), of=of)
+        return
+    errors = _errors(strengths, tables) if clusters > 1 else {}
+    elo, skills = _elo(tables), _skills(tables)
+    for agent in agents:
+        value, (level, wide), skill = strengths[agent], elo[agent], skills[agent]
+        half = t_quantile(0.95, clusters - 1) * errors[agent] if errors else None
+        ci = None if half is None else (value - half, value + half)
+        numbers = (
+            ("bradley_terry", value, "log odds", ci, "t, sandwich over tables" if ci else ""),
+            ("elo", level, "points", (level - wide, level + wide), f"sd of {ORDERS} orders of tables"),
+            ("skill", skill.mu, "", (skill.mu - 3 * skill.sigma, skill.mu + 3 * skill.sigma), "3 sigma, Plackett-Luce"),
+        )
+        for name, number, unit, interval, method in numbers:
+            yield Measurement(
+                metric=f"rating.{name}",
+                value=number,
+                unit=unit,
+                n=sum(agent in game[:2] for game in games),
+                n_clusters=clusters,
+                ci=interval,
+                ci_method=method,
+                denominator="comparisons with others at the same table",
+                flags=few,
+                of={**of, "agent": agent},
+            )
+
+
+def spread(scores: Sequence[Score], n_perm: int = DRAWS, **of: Any) -> Measurement:
+    """Variance between agents of the share of others that each beats; rewards are shuffled within tables."""
+    agents, tables = [one.agent for one in scores], [one.table for one in scores]
+    names, clusters = list(dict.fromkeys(agents)), len(set(tables))
+    points = _points(scores)
+
+    def variance(labels: Sequence[AgentId], won: Sequence[float]) -> float:
+        sums: dict[AgentId, list[float]] = {name: [] for name in names}
+        for label, each in zip(labels, won, strict=True):
+            sums[label].append(each)
+        return pstdev(fmean(own) for own in sums.values()) ** 2
+
+    test = stratified(agents, points, tables, variance, n_perm) if clusters > 1 and len(names) > 1 else None
+    return Measurement(
+        metric="rating.spread",
+        value=test.stat if test else None,
+        n=len(scores),
+        n_clusters=clusters,
+        denominator="agents",
+        flags=(FEW,) if clusters < 2 else (),
+        null=test.null if test else {},
+        of=of,
+    )
+
+
+def _tables(scores: Sequence[Score]) -> dict[int, list[Score]]:
+    found: dict[int, list[Score]] = {}
+    for one in sorted(scores):
+        found.setdefault(one.table, []).append(one)
+    return found
+
+
+def _games(own: Sequence[Score]) -> list[tuple[AgentId, AgentId, float]]:
+    return [(a.agent, b.agent, _beats(a, b)) for a, b in combinations(own, 2)]
+
+
+def _beats(one: Score, other: Score) -> float:
+    return 0.5 * (one.reward == other.reward) + (one.reward > other.reward)
+
+
+def _points(scores: Sequence[Score]) -> list[float]:
+    """Of each score the share of the others of its table that it beats; ½ where it is alone."""
+    tables = _tables(scores)
+    found = []
+    for one in scores:
+        others = [other for other in tables[one.table] if other.agent != one.agent]
+        found.append(fmean(_beats(one, other) for other in others) if others else 0.5)
+    return found
+
+
+def _errors(strengths: Mapping[Any, float], tables: Mapping[int, Sequence[Score]]) -> dict[AgentId, float]:
+    """Standard errors of strengths: H⁺ Σ g gᵀ H⁺ · m/(m − 1), g the gradient of a table, H the information of all."""
+    place = {agent: number for number, agent in enumerate(strengths)}
+    information, outer = np.zeros((len(place),) * 2), np.zeros((len(place),) * 2)
+    for own in tables.values():
+        gradient = np.zeros(len(place))
+        for a, b, score in _games(own):
+            difference = np.zeros(len(place))
+            difference[place[a]], difference[place[b]] = 1.0, -1.0
+            chance = 1 / (1 + np.exp(strengths[b] - strengths[a]))
+            gradient += (score - chance) * difference
+            information += chance * (1 - chance) * np.outer(difference, difference)
+        outer += np.outer(gradient, gradient)
+    inverse, m = np.linalg.pinv(information), len(tables)
+    covariance = inverse @ outer @ inverse * m / (m - 1)
+    return {agent: float(np.sqrt(max(0.0, covariance[at, at]))) for agent, at in place.items()}
+
+
+def _elo(tables: Mapping[int, Sequence[Score]], k: float = 32) -> dict[AgentId, tuple[float, float]]:
+    """Mean and deviation over orders of tables; all of a table are played at once, K shared among the opponents."""
+    luck, games = Random(0), {table: _games(own) for table, own in tables.items()}
+    agents = sorted({one.agent for own in tables.values() for one in own})
+    found: dict[AgentId, list[float]] = {agent: [] for agent in agents}
+    for _ in range(ORDERS):
+        level = dict.fromkeys(agents, START)
+        for table in luck.sample(sorted(tables), len(tables)):
+            before, share = dict(level), k / max(1, len(tables[table]) - 1)
+            for a, b, score in games[table]:
+                gain = share * (score - elo_expected(before[a], before[b]))
+                level[a] += gain
+                level[b] -= gain
+        for agent in agents:
+            found[agent].append(level[agent])
+    return {agent: (fmean(own), pstdev(own)) for agent, own in found.items()}
+
+
+def _skills(tables: Mapping[int, Sequence[Score]]) -> dict[AgentId, Skill]:
+    """Beliefs after all tables in turn; equal rewards share a rank."""
+    found: dict[AgentId, Skill] = {}
+    for own in tables.values():
+        ranks = [sum(other.reward > one.reward for other in own) for one in own]
+        after = plackett_luce([found.get(one.agent, Skill()) for one in own], ranks)
+        found |= dict(zip((one.agent for one in own), after, strict=True))
+    return found

@@ -1,0 +1,1 @@
+"""Estimators on plain numbers: rates, ratios, intervals, tests, survival."""
