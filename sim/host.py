@@ -17,7 +17,7 @@ from typing import Literal
 
 from sim.calls import Arrival, Calls
 from sim.kernel import Table
-from sim.pace import Pace
+from sim.steering.pace import Pace
 from sim.types import EngineFailure
 
 PATIENCE = 0.2

@@ -24,7 +24,6 @@ from sim.host import Host, Paused
 from sim.kernel import Table, WorldError
 from sim.lineage import Lineage
 from sim.log import Log, Put, Row, checked
-from sim.pace import Pace
 from sim.policies import policy_rows
 from sim.record.committed import Committed
 from sim.record.schema import Manifest
@@ -34,6 +33,7 @@ from sim.scenarios.plan import Branch, Plan, TablePlan, plan
 from sim.scenarios.scenario import dump, loads
 from sim.scenarios.scenario_schema import Scenario
 from sim.scenarios.yaml_text import read_yaml
+from sim.steering.pace import Pace
 from sim.types import AgentId, Engine, EngineFailure
 from sim.voices import Pool
 
@@ -151,9 +151,9 @@ def go(
 ) -> Session:
     """Run a stored run to its end, from wherever it stands. `attach` is given the session before anything starts.
 
-    `beside` is entered once the run is held and planned, and left when it ends: with `sim.channel.served`, others can
-    control it. A finished run stays as it is. `engines` answer instead of those that the scenario names, by the names
-    of its models; they are left open.
+    `beside` is entered once the run is held and planned, and left when it ends: with `sim.steering.channel.served`,
+    others can control it. A finished run stays as it is. `engines` answer instead of those that the scenario names, by
+    the names of its models; they are left open.
 
     Raises RunLocked, ScenarioError, Divergence and RecordFailure; everything else ends in `Session.status`:
     failed (the world broke a rule), paused (an engine is unusable or the budget spent), interrupted or finished.

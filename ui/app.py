@@ -12,9 +12,9 @@ import streamlit as st
 
 from sim.commands.failures import BadInput
 from sim.library import NoSuchRun
-from sim.live import Refused
 from sim.record.committed import SchemaMismatch
 from sim.scenarios.located import ScenarioError
+from sim.steering.live import Refused
 from ui.controls import PASSWORD
 from ui.markup import failure, style
 from ui.views import agent, compare, interview, live, measures, play, runs, training, whatif

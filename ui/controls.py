@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sim.channel import Channel, NotRunning, connect
 from sim.commands.failures import visible
 from sim.library import files
-from sim.live import Refused
 from sim.record.committed import held
+from sim.steering.channel import Channel, NotRunning, connect
+from sim.steering.live import Refused
 
 PASSWORD = "AGORA_UI_PASSWORD"
 """Environment variable that holds the password of the page."""
@@ -126,7 +126,7 @@ def told(path: Path, do: Callable[[Channel], object]) -> None:
 
 
 def status(path: Path) -> dict[str, Any] | None:
-    """How a run says that it stands, as `sim.channel.Channel.status` tells; None where nobody runs it."""
+    """How a run says that it stands, as `sim.steering.channel.Channel.status` tells; None where nobody runs it."""
     try:
         with connect(path) as run:
             return run.status()

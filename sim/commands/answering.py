@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 
 
 def asked(question: Mapping[str, Any], read: Read) -> str:
-    """The answer to a question of `sim.people`."""
+    """The answer to a question of `sim.steering.people`."""
     form = question["format"]
     if "enum" in form:
         return str(_choice(form["enum"], read, "answer"))

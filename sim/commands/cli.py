@@ -153,10 +153,10 @@ def fork(
 
 def _go(path: Path, budget: int | None, quiet: bool, paused: bool = False) -> None:
     """Run a stored run with a live display, then print what came of it."""
-    from sim.channel import served
     from sim.commands.progress import watched
     from sim.commands.show import stopped
     from sim.runs import go
+    from sim.steering.channel import served
 
     def attached(attach: Callable[[Session], None]) -> Session:
         def begin(session: Session) -> None:
@@ -229,9 +229,9 @@ def interview(
     """
     from sim.commands.progress import working
     from sim.commands.show import ending, said
-    from sim.interview import interview as made
     from sim.library import find
     from sim.runs import go
+    from sim.studies.interview import interview as made
 
     path = made(find(runs, name), runs, agent, at, questions, table)
     with working(f"asking {agent}"):

@@ -8,12 +8,12 @@ from typing import Any
 
 from rich.text import Text
 
-from sim.channel import Channel, connect
 from sim.commands.failures import BadInput
 from sim.commands.terminal import cell, plain
 from sim.quantities import readable
 from sim.scenarios.located import nearest, shown
 from sim.scenarios.yaml_text import read_yaml
+from sim.steering.channel import Channel, connect
 
 WORDS: dict[str, int | tuple[str, ...]] = {
     "status": 0,

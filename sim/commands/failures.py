@@ -54,15 +54,15 @@ def _code(error: Exception) -> int | None:
 
     if isinstance(error, ScenarioError):
         return BAD_INPUT
-    from sim.channel import NotRunning
     from sim.conformance.findings import ConformanceError
-    from sim.interview import NotAskable
     from sim.library import NoSuchRun
-    from sim.live import Refused
     from sim.log import Divergence
     from sim.record.committed import SchemaMismatch
     from sim.record.store import RecordFailure, RunLocked
     from sim.scenarios.resolve import ResolveError
+    from sim.steering.channel import NotRunning
+    from sim.steering.live import Refused
+    from sim.studies.interview import NotAskable
     from sim.types import EngineFailure
 
     of_the_user = NoSuchRun | ResolveError | SchemaMismatch | RunLocked | ConformanceError

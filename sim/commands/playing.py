@@ -12,19 +12,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sim.channel import served
 from sim.commands.answering import Read, asked, line
 from sim.commands.failures import BadInput
 from sim.commands.terminal import Framed, plain, say
-from sim.control import Control
-from sim.live import Refused
-from sim.people import peoples, taking
 from sim.record.reader import Run
 from sim.runs import Session, go
 from sim.scenarios.binding import agents_named, nobody
 from sim.scenarios.located import nearest, shown
 from sim.scenarios.scenario import load, loads
 from sim.scenarios.scenario_schema import Scenario
+from sim.steering.channel import served
+from sim.steering.control import Control
+from sim.steering.live import Refused
+from sim.steering.people import peoples, taking
 from sim.types import AgentId
 
 LOOK = 0.05

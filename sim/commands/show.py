@@ -11,17 +11,17 @@ from rich.text import Text
 
 from sim.commands.measured import listed, measurement_table
 from sim.commands.terminal import Framed, columns, plain, short
-from sim.interview import answers
 from sim.library import PROJECT, Listed, check_table, metric_named, standing
-from sim.people import peoples
 from sim.record.project import Project
 from sim.record.reader import Counts, Run
 from sim.runs import Session
+from sim.steering.people import peoples
+from sim.studies.interview import answers
 from sim.types import Measurement, Secret
 from sim.verify import Verified
 
 if TYPE_CHECKING:
-    from sim.family import Across
+    from sim.studies.family import Across
 
 HOWS = ("chosen", "retried", "defaulted", "faulted")
 FORMS = {"": "scripted", "choice": "choice", "form": "JSON object", "text": "free text"}
@@ -242,7 +242,7 @@ def measured_across(
     paths: Sequence[Path], metrics: Sequence[str], secrets: Sequence[Secret], everything: bool
 ) -> Iterator[Any]:
     """What metrics of several runs and their forks found."""
-    from sim.family import measure
+    from sim.studies.family import measure
 
     wanted = [cast("Across", metric_named(dotted, Path())) for dotted in metrics]
     found = measure(paths, wanted, secrets)

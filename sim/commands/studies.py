@@ -34,11 +34,11 @@ def contagion(
     from sim.commands.progress import watched
     from sim.commands.show import ending, measured
     from sim.commands.terminal import say
-    from sim.contagion import arms, groups
-    from sim.contagion import measured as compared
     from sim.library import find, keep
     from sim.record.reader import Run
     from sim.runs import go
+    from sim.studies.contagion import arms, groups
+    from sim.studies.contagion import measured as compared
 
     path = find(runs, name)
     with Run(path) as run:
@@ -82,10 +82,10 @@ def judge(
     from sim.commands.progress import watched
     from sim.commands.show import ending, measured
     from sim.commands.terminal import say
-    from sim.docket import judging
     from sim.library import find, keep, measure
-    from sim.rubric import read_calibration, read_rubric
     from sim.runs import go
+    from sim.studies.docket import judging
+    from sim.studies.rubric import read_calibration, read_rubric
 
     asked = read_rubric(rubric)
     known = read_calibration(calibration, asked) if calibration else []

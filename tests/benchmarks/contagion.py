@@ -14,13 +14,13 @@ from typing import Any
 
 from rich.progress import track
 
-from sim.contagion import arms, groups
 from sim.metrics.privacy import contagion, forked_contagion
 from sim.metrics.privacy.forked_contagion import Contrast
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.scenarios.scenario import loads
 from sim.scenarios.yaml_text import write_yaml
+from sim.studies.contagion import arms, groups
 from tests.metrics.society import values
 
 SEEDS = 100

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from agents.engines.human import HumanEngine
-from sim.people import AsksPeople
+from sim.steering.people import AsksPeople
 from sim.types import CallKey, Choice, Completion, EngineFailure, Form, Format, Message, Request, Text
 
 

@@ -10,7 +10,6 @@ from functools import cache, partial
 from random import Random
 from typing import Any
 
-from sim.family import Relative
 from sim.metrics.collusion.coalitions import group_contrast, message_groups
 from sim.metrics.collusion.joint_play import all as joint_play
 from sim.metrics.collusion.onset import compared
@@ -18,6 +17,7 @@ from sim.metrics.collusion.paraphrase import effect as paraphrase
 from sim.metrics.collusion.rigging import LOW, screens
 from sim.metrics.collusion.signals import all as signals
 from sim.metrics.simulated import against
+from sim.studies.family import Relative
 from sim.types import Fact, Measurement, RecordedFact, Seat
 from tests.metrics.known import Case
 from tests.worlds.playing import Played, play

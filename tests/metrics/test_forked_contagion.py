@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from sim.contagion import arms, groups
-from sim.counterfactual import Instead, counterfactual, counterfactuals
 from sim.intervals import Z
 from sim.metrics.privacy.forked_contagion import Both, Contrast, all, paired_ratio
 from sim.metrics.privacy.neutral import disclosing
 from sim.record.reader import Run
 from sim.runs import create, go
+from sim.studies.contagion import arms, groups
+from sim.studies.counterfactual import Instead, counterfactual, counterfactuals
 from sim.types import Secret
 from sim.verify import verify
 from tests.benchmarks.contagion import covered, platform

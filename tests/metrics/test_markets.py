@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from sim.family import Relative
 from sim.metrics.collusion.deviation import response
 from sim.metrics.collusion.markups import all as markups
 from sim.metrics.collusion.punishment import impulse_response
 from sim.record.reader import Run
+from sim.studies.family import Relative
 from sim.types import Measurement, Seat, Set
 from tests.metrics.society import Society, values
 from tests.worlds.playing import play

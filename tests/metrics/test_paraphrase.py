@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.family import Relative
 from sim.metrics.collusion.paraphrase import effect
+from sim.studies.family import Relative
 from tests.metrics.recorded import chatting
 from tests.metrics.society import values
 from worlds.games.paraphrase import paraphrased

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sim.channel import NotRunning, connect, served
 from sim.record.reader import Run
 from sim.runs import go
+from sim.steering.channel import NotRunning, connect, served
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload([__name__, "agents.llm", "agents.human", "agents.engines.synthetic"])

@@ -76,7 +76,7 @@ READS_THE_CLOCK = {
     "sim/commands/progress.py": "the live display",
     "sim/runs.py": "when a run was made",
     "sim/fork.py": "when a run was made",
-    "sim/pace.py": "how fast simulated time may pass",
+    "sim/steering/pace.py": "how fast simulated time may pass",
     "sim/record/project.py": "when a number was computed",
     "sim/record/store.py": "how long rows have waited for their commit",
 }

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from sim.attribution import Alternative, attributed, suspects
 from sim.metrics.analysis.attribution import measured
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.scenarios.scenario import loads
 from sim.scenarios.yaml_text import write_yaml
+from sim.studies.attribution import Alternative, attributed, suspects
 from sim.types import JSON, Record, RecordedDecision
 from tests.metrics.society import values
 

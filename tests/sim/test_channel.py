@@ -14,12 +14,12 @@ from typing import Any
 import orjson
 import pytest
 
-from sim.channel import HOST, NotRunning, address_file, connect, served
 from sim.library import files
-from sim.live import Refused
 from sim.record.reader import Run
 from sim.record.store import Store
 from sim.runs import Session, create, go
+from sim.steering.channel import HOST, NotRunning, address_file, connect, served
+from sim.steering.live import Refused
 from sim.verify import verify
 from tests.commands import Agora
 from tests.laws.societies import society

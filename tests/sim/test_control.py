@@ -15,9 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.control import Control
 from sim.fork import branch, fork
-from sim.live import Refused
 from sim.record.reader import Run
 from sim.record.store import Store
 from sim.runs import Session, create, go
@@ -25,6 +23,8 @@ from sim.scenarios.plan import Branch
 from sim.scenarios.scenario import dump, extended, loads
 from sim.scenarios.scenario_schema import Scenario
 from sim.scenarios.yaml_text import write_yaml
+from sim.steering.control import Control
+from sim.steering.live import Refused
 from sim.verify import verify
 from tests.laws.societies import society
 from tests.laws.test_law4_kills import log_of

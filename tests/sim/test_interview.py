@@ -10,13 +10,13 @@ import pytest
 
 from sim.check import check_agent, check_world, generic_turns
 from sim.fork import fork
-from sim.interview import Interview, NotAskable, Questions, Recalled, answers, interview
-from sim.recall import recall
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.scenarios.scenario import loads
 from sim.scenarios.scenario_schema import Scenario
 from sim.scenarios.yaml_text import write_yaml
+from sim.studies.interview import Interview, NotAskable, Questions, Recalled, answers, interview
+from sim.studies.recall import recall
 from sim.types import Completion, EngineFailure, Request
 from sim.verify import verify
 from tests.commands import Agora

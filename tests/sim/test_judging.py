@@ -11,17 +11,17 @@ import orjson
 import pytest
 
 from sim.check import check_world
-from sim.docket import judging
-from sim.judging import Docket, Item, Judging, blinded, questions
 from sim.library import measure
 from sim.metrics.judging.judge import truth
 from sim.metrics.privacy.canaries import canary, find
 from sim.record.project import Project
 from sim.record.reader import Run
-from sim.rubric import read_calibration, read_rubric
 from sim.runs import create, go
 from sim.scenarios.located import ScenarioError
 from sim.streams import Streams
+from sim.studies.docket import judging
+from sim.studies.judging import Docket, Item, Judging, blinded, questions
+from sim.studies.rubric import read_calibration, read_rubric
 from sim.types import Request, Secret
 from sim.verify import verify
 from tests.benchmarks.contagion import platform

@@ -6,15 +6,15 @@ from math import inf
 
 import pytest
 
-import sim.pace
-from sim.pace import Pace
+import sim.steering.pace
+from sim.steering.pace import Pace
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The wall's time in its only place."""
     now = [100.0]
-    monkeypatch.setattr(sim.pace, "monotonic", lambda: now[0])
+    monkeypatch.setattr(sim.steering.pace, "monotonic", lambda: now[0])
     return now
 
 

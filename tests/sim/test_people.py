@@ -11,11 +11,7 @@ from typing import Any
 
 import pytest
 
-from sim.channel import connect
-from sim.control import Control
 from sim.fork import fork
-from sim.live import Refused
-from sim.people import peoples, taking
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.scenarios.located import ScenarioError
@@ -23,6 +19,10 @@ from sim.scenarios.plan import plan
 from sim.scenarios.scenario import loads
 from sim.scenarios.scenario_schema import Scenario
 from sim.scenarios.yaml_text import write_yaml
+from sim.steering.channel import connect
+from sim.steering.control import Control
+from sim.steering.live import Refused
+from sim.steering.people import peoples, taking
 from sim.verify import verify
 from tests.laws.societies import WORLDS, society
 from tests.laws.test_law4_kills import log_of

@@ -13,12 +13,12 @@ import pytest
 from pydantic import BaseModel, Field
 
 from sim.answers import illegal, parse
-from sim.channel import connect
 from sim.commands import playing
 from sim.commands.answering import asked
 from sim.library import files
-from sim.people import json_schema
 from sim.record.reader import Run
+from sim.steering.channel import connect
+from sim.steering.people import json_schema
 from sim.types import Choice, Form, Format, Text
 from tests.commands import Agora
 from tests.sim.processes import until

@@ -16,10 +16,10 @@ with warnings.catch_warnings():
     from streamlit.testing.v1 import AppTest
 
 from sim.fork import fork
-from sim.interview import interview
 from sim.library import measure
 from sim.runs import create, go
 from sim.scenarios.scenario import load
+from sim.studies.interview import interview
 from sim.types import Measurement
 from tests.ui.corpus import CORPUS, NAMES, hostile_interview, hostile_run
 from training import ladder

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.live import Refused
+from sim.steering.live import Refused
 from tests.commands import Agora
 from ui import controls
 from ui.serve import loopback

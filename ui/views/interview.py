@@ -6,8 +6,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from sim.interview import Answer, answers
-from sim.live import Refused
+from sim.steering.live import Refused
+from sim.studies.interview import Answer, answers
 from ui import controls, data
 from ui.data import Head
 from ui.markup import Html, chip, clipped, failure, hint, joined, prose, show, tag

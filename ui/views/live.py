@@ -7,10 +7,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from sim.channel import Channel
-from sim.live import Refused
 from sim.quantities import ticks
 from sim.record.browse import Browse, Filter
+from sim.steering.channel import Channel
+from sim.steering.live import Refused
 from ui import charts, controls, data
 from ui.data import Head, Moment
 from ui.facts import fact_line, fact_row

@@ -8,9 +8,9 @@ from typing import Any
 
 import streamlit as st
 
-from sim.live import Refused
-from sim.people import peoples, taking
 from sim.scenarios.scenario import load, loads
+from sim.steering.live import Refused
+from sim.steering.people import peoples, taking
 from sim.types import JSON
 from ui import controls, data
 from ui.data import Head

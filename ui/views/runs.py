@@ -8,9 +8,9 @@ from pathlib import Path
 import streamlit as st
 
 from sim.library import PROJECT, remove
-from sim.live import Refused
 from sim.record.project import Project
 from sim.record.store import RunLocked
+from sim.steering.live import Refused
 from sim.types import Measurement
 from ui import controls, data
 from ui.data import Head

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from sim.live import Refused
 from sim.scenarios.yaml_text import read_yaml, write_yaml
+from sim.steering.live import Refused
 from sim.types import JSON
 from ui import controls
 from ui.markup import clipped, failure, prose, show

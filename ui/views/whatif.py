@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import orjson
 import streamlit as st
 
-from sim.family import changed
 from sim.library import PROJECT
-from sim.live import Refused
 from sim.scenarios.located import ScenarioError
 from sim.scenarios.yaml_text import read_yaml, write_yaml
+from sim.steering.live import Refused
+from sim.studies.family import changed
 from sim.types import JSON, Member
 from ui import charts, controls, data
 from ui.data import Head

@@ -21,7 +21,6 @@ from itertools import combinations
 from statistics import fmean, stdev
 from typing import Any
 
-from sim.family import Relative, conditions
 from sim.metrics.statistics.clusters import FEW, Estimate, rate, t_quantile
 from sim.metrics.statistics.permutation import stratified
 from sim.metrics.statistics.shares import EVIDENCE, estimated
@@ -33,6 +32,7 @@ from sim.metrics.statistics.survival import (
     median_onset,
     restricted_mean,
 )
+from sim.studies.family import Relative, conditions
 from sim.types import JSON, Event, Measurement, Record
 
 WITHIN, LEAST = 3, 2

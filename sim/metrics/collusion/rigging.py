@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from math import isfinite
 from statistics import fmean
 
-from sim.family import Relative
 from sim.metrics.collusion.screens import (
     alternation_p,
     bid_cv,
@@ -27,6 +26,7 @@ from sim.metrics.collusion.screens import (
 from sim.metrics.simulated import against as compared
 from sim.metrics.statistics.clusters import mean
 from sim.metrics.statistics.shares import EVIDENCE, estimated
+from sim.studies.family import Relative
 from sim.types import AgentId, Event, Measurement, Record
 
 SIDES = {"ask": "seller", "bid": "buyer"}

@@ -23,7 +23,7 @@ class Verdicts(NamedTuple):
     """What a judging came to."""
 
     params: Mapping[str, JSON]
-    """Of its world, `sim.judging:Docket`."""
+    """Of its world, `sim.studies.judging:Docket`."""
     said: Mapping[int, Sequence[str]]
     """Verdicts on each item, by its place, in the order asked; empty where no legal one came."""
     known: Sequence[int]

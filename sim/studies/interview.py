@@ -16,7 +16,6 @@ from typing import ClassVar
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
-from sim.recall import Recollection, recall
 from sim.record.reader import Run
 from sim.record.schema import Manifest
 from sim.runs import cast_rows, policies_of, stored
@@ -27,6 +26,7 @@ from sim.scenarios.scenario import loads
 from sim.scenarios.scenario_schema import Scenario
 from sim.scenarios.yaml_text import write_yaml
 from sim.streams import Streams
+from sim.studies.recall import Recollection, recall
 from sim.types import (
     APPLIED,
     JSON,
@@ -111,12 +111,12 @@ def _data(
         "name": scenario.name,
         "seed": scenario.seed,
         "clock": {"tick": scenario.clock.tick, "until": None},
-        "world": {"use": "sim.interview:Interview", "at": tick, "questions": list(questions)},
+        "world": {"use": "sim.studies.interview:Interview", "at": tick, "questions": list(questions)},
         "models": scenario.located.data["models"],
         "cast": [
             {
                 "name": member.seat.agent,
-                "agent": "sim.interview:Recalled",
+                "agent": "sim.studies.interview:Recalled",
                 "model": member.model,
                 "think": 0,
                 "with": {"run": str(path.resolve()), "at": tick, "table": table},

@@ -11,11 +11,11 @@ from typing import Protocol, runtime_checkable
 import orjson
 
 from sim.answers import describe, schema
-from sim.live import Refused
 from sim.quantities import readable
 from sim.runs import Session
 from sim.scenarios.located import shown
 from sim.scenarios.scenario_schema import PERSON, Scenario
+from sim.steering.live import Refused
 from sim.types import JSON, AgentId, CallKey, Choice, Form, Format, Request
 
 MODEL = "person"

@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from sim.counterfactual import Instead, counterfactual
 from sim.record.reader import Run
+from sim.studies.counterfactual import Instead, counterfactual
 from sim.types import FactId, Measurement, Record
 
 

@@ -21,10 +21,10 @@ from typing import Any, Self
 
 import orjson
 
-from sim.control import Control
-from sim.live import Refused
 from sim.record.committed import held
 from sim.runs import Session
+from sim.steering.control import Control
+from sim.steering.live import Refused
 from sim.types import JSON
 
 HOST = "127.0.0.1"

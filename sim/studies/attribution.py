@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from sim.counterfactual import Instead, counterfactual
 from sim.record.reader import Run
 from sim.runs import go
+from sim.studies.counterfactual import Instead, counterfactual
 from sim.types import JSON, FactId, Measurement, Record, RecordedDecision
 
 REPLAYS = 20

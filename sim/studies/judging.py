@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sim.answers import describe, parse
 from sim.metrics.judging.judge import rates
-from sim.rubric import PAIR
 from sim.streams import Streams
+from sim.studies.rubric import PAIR
 from sim.types import (
     APPLIED,
     JSON,

@@ -1,7 +1,7 @@
 """What can be asked of a run that is going on, from another thread of its process.
 
-Pause, speed and steps never enter the log; what is done to the world does, as `sim.live` says. `sim.channel` offers the
-same to other processes.
+Pause, speed and steps never enter the log; what is done to the world does, as `sim.steering.live` says.
+`sim.steering.channel` offers the same to other processes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from sim.host import Host
-from sim.live import KINDS, Refused, intervene
-from sim.people import answer, questions
 from sim.quantities import readable
 from sim.runs import Session
 from sim.scenarios.located import nearest, shown
+from sim.steering.live import KINDS, Refused, intervene
+from sim.steering.people import answer, questions
 from sim.types import JSON
 
 T = TypeVar("T")
@@ -128,7 +128,7 @@ class Control:
     # --- looking ------------------------------------------------------------------------------------
 
     def status(self) -> dict[str, JSON]:
-        """How the run stands; the keys are told in `sim.channel.Channel.status`."""
+        """How the run stands; the keys are told in `sim.steering.channel.Channel.status`."""
         session, pace = self._session, self._session.pace
         assert session.plan is not None
         tick_ms, until = session.plan.tick_ms, session.plan.until

@@ -8,9 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from sim.commands.failures import BadInput
-from sim.judging import Item, blinded, called
 from sim.record.reader import Run
-from sim.rubric import Known, Rubric
 from sim.runs import stored
 from sim.scenarios.located import nearest, shown
 from sim.scenarios.plan import plan
@@ -18,6 +16,8 @@ from sim.scenarios.resolve import resolve
 from sim.scenarios.scenario import loads
 from sim.scenarios.scenario_schema import ModelSettings, Scenario
 from sim.scenarios.yaml_text import read_yaml, write_yaml
+from sim.studies.judging import Item, blinded, called
+from sim.studies.rubric import Known, Rubric
 from sim.types import JSON, Record
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _data(rubric: Rubric, items: Sequence[Item], settings: JSON, judged: Sequenc
         "seed": seed,
         "clock": {"tick": "1s", "until": None},
         "world": {
-            "use": "sim.judging:Judging",
+            "use": "sim.studies.judging:Judging",
             "name": rubric.name,
             "question": rubric.question,
             "options": list(rubric.options),
@@ -151,7 +151,7 @@ def _data(rubric: Rubric, items: Sequence[Item], settings: JSON, judged: Sequenc
             {
                 "name": "judge",
                 "count": min(JUDGES, len(items)),
-                "agent": "sim.judging:Judge",
+                "agent": "sim.studies.judging:Judge",
                 "model": "judge",
                 "think": 1,
             }
