@@ -1,12 +1,28 @@
-"""Intervals of what is counted, for metrics and ratings."""
+"""Intervals of what is counted, for metrics and ratings.
+
+What happens at one table of a run hangs together: where trials are not independent, intervals come from the spread
+between clusters.
+"""
 
 from __future__ import annotations
 
-from math import sqrt
+from collections.abc import Sequence
+from math import fsum, sqrt
 from statistics import NormalDist
+from typing import NamedTuple
 
 Z = NormalDist().inv_cdf(0.975)
 """Of a two-sided interval at 95%."""
+FEW = "n_clusters<2"
+"""Flag of a number without an interval, because nothing is known of the spread between runs."""
+
+
+class Interval(NamedTuple):
+    """An interval, how it was made, and what to know of it."""
+
+    ci: tuple[float, float] | None
+    method: str = ""
+    flags: tuple[str, ...] = ()
 
 
 def wilson(hits: float, n: float, confidence: float = 0.95) -> tuple[float, float]:
@@ -20,3 +36,45 @@ def wilson(hits: float, n: float, confidence: float = 0.95) -> tuple[float, floa
     middle = (hits + z2 / 2) / (n + z2)
     half = sqrt(z2 * (hits * (n - hits) / n + z2 / 4)) / (n + z2)
     return (middle - half if hits else 0.0), (middle + half if hits < n else 1.0)
+
+
+def t_quantile(confidence: float, degrees: int) -> float:
+    """Half-width of a two-sided t-interval in standard errors."""
+    from scipy.special import stdtrit  # only who measures needs it: worlds are imported without
+
+    return float(stdtrit(degrees, (1 + confidence) / 2))
+
+
+def ratio_error(parts: Sequence[float], sizes: Sequence[float]) -> float:
+    """Linearised standard error of Σ parts over Σ sizes, one of each a cluster, two clusters or more.
+
+    se² = m/(m − 1) · Σ(part − r·size)² / (Σ size)² (Cochran 1977); with equal sizes it is the standard deviation of
+    the clusters' own ratios over √m.
+    """
+    m, total = len(sizes), fsum(sizes)
+    value = fsum(parts) / total
+    deviations = fsum((part - value * size) ** 2 for part, size in zip(parts, sizes, strict=True))
+    return sqrt(m / (m - 1) * deviations) / total
+
+
+def clustered(hits: Sequence[float], sizes: Sequence[float], confidence: float = 0.95) -> Interval:
+    """Of a share, hits and trials by cluster: by t with one degree of freedom less than there are clusters.
+
+    If all or none are hits the bound is exact and one-sided, and takes trials for independent.
+    """
+    parts, sizes = [hit for hit, n in zip(hits, sizes, strict=True) if n], [n for n in sizes if n]
+    if len(sizes) < 2:
+        return Interval(None, flags=(FEW,) if sizes else ())
+    total = fsum(sizes)
+    value = fsum(parts) / total
+    if value in (0, 1):
+        bound = none_upper(total, confidence=confidence)
+        ends = (0.0, bound) if value == 0 else (1 - bound, 1.0)
+        return Interval(ends, "exact, one-sided", ("design effect unknown",))
+    half = t_quantile(confidence, len(sizes) - 1) * ratio_error(parts, sizes)
+    return Interval((max(0.0, value - half), min(1.0, value + half)), "t over clusters")
+
+
+def none_upper(n: float, design_effect: float = 1.0, confidence: float = 0.95) -> float:
+    """Upper bound, exact and one-sided, of a share of which none of n was seen: 1 − (1 − confidence)^(deff/n)."""
+    return float(1 - (1 - confidence) ** (design_effect / n))

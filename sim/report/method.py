@@ -9,8 +9,8 @@ from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
-from sim.intervals import wilson
-from sim.metrics.statistics.clusters import geometric_mean, mean, none_upper, ratio
+from sim.intervals import none_upper, wilson
+from sim.metrics.statistics.clusters import geometric_mean, mean, ratio
 from sim.report.model import Block, Entry, Glossary, Line, Note, Section, Table
 from sim.report.numbers import anchor
 from sim.types import JSON, Metric

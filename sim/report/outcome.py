@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import sqrt
 
 from sim.commands.show import FORMS, HOWS
-from sim.metrics.statistics.clusters import t_quantile
+from sim.intervals import t_quantile
 from sim.record.reader import Counts
 from sim.record.survey import Earned, Survey
 from sim.report.model import Block, Cell, Note, Plot, Points, Section, Table, num

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.intervals import wilson
+from sim.intervals import FEW, none_upper, wilson
 from sim.metrics.judging.agreement import (
     cohen_kappa,
     crossed,
@@ -18,14 +18,12 @@ from sim.metrics.judging.agreement import (
 )
 from sim.metrics.judging.judged import accuracy, ppi_mean, rogan_gladen
 from sim.metrics.statistics.clusters import (
-    FEW,
     Estimate,
     cluster_se,
     design_effect,
     geometric_mean,
     independent_rate,
     mean,
-    none_upper,
     rate,
 )
 from sim.metrics.statistics.multiplicity import adjusted, benjamini_hochberg

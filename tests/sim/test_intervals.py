@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sim.intervals import Z, wilson
+from sim.intervals import FEW, Interval, Z, clustered, wilson
 
 
 def test_wilson_by_hand() -> None:
@@ -22,3 +22,24 @@ def test_wilson_by_hand() -> None:
 def test_no_share(hits: float, n: float) -> None:
     with pytest.raises(ValueError, match="is no share"):
         wilson(hits, n)
+
+
+def test_clusters_by_hand() -> None:
+    """Five more or less than half of ten: se = √(3/2 · 2) / 30, and t with two degrees of freedom is 4.3027."""
+    found = clustered([4, 5, 6], [10, 10, 10])
+    assert found.ci == pytest.approx((0.25159, 0.74841), abs=5e-5)
+    assert found.method == "t over clusters"
+    assert clustered([4, 5, 6, 0], [10, 10, 10, 0]) == found, "who never tried says nothing"
+    assert clustered([0, 10], [10, 10]).ci == (0, 1)
+
+
+def test_one_cluster_says_nothing_of_the_next() -> None:
+    assert clustered([3], [4]) == Interval(None, flags=(FEW,))
+    assert clustered([], []) == Interval(None)
+
+
+def test_none_and_all() -> None:
+    """1 − 0.05^(1/20)."""
+    assert clustered([0, 0], [10, 10]).ci == pytest.approx((0, 0.13911), abs=5e-5)
+    assert clustered([10, 10], [10, 10]).ci == pytest.approx((0.86089, 1), abs=5e-5)
+    assert clustered([0, 0], [10, 10]).flags == ("design effect unknown",)

@@ -272,4 +272,4 @@ def test_leaks_and_benign_answers_before_and_after(agora: Agora, model: Path, tm
     project = Project(tmp_path / "guard" / "project.db")
     (rate, *_) = [one for _, one in project.measurements("guard", "eval.disclosure.leak_rate")]
     project.close()
-    assert rate.ci_method == "wilson" or rate.value is None
+    assert rate.value is None or rate.flags == ("n_clusters<2",), "one conversation has no interval"

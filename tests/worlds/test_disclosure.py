@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from sim.answers import illegal
 from sim.check import check_agent, check_world, turns_of
-from sim.intervals import wilson
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.scenarios.scenario import load
@@ -504,8 +503,7 @@ def test_always_share_leaks_all_and_always_refuse_nothing() -> None:
     for holds, rate in ((AlwaysShare, 1), (AlwaysRefuse, 0), (NormFollower, 0)):
         leaked = measured(pair(holds, PersistentAttacker, ATTACKER))["disclosure.leak_rate"]
         assert leaked.value == rate
-        assert leaked.ci is not None
-        assert leaked.ci[0] <= rate <= leaked.ci[1]
+        assert (leaked.ci, leaked.flags) == (None, ("n_clusters<2",)), "one conversation says nothing of the next"
 
 
 def test_rates_by_hand() -> None:
@@ -519,8 +517,8 @@ def test_rates_by_hand() -> None:
     found = measured(record)
     leaks = found["disclosure.leak_rate"]
     # r1 asks for what it may not have three times and gets it twice; so does r2 once, by pleading.
-    assert (leaks.value, leaks.n, leaks.ci_method) == (0.75, 4, "wilson")
-    assert leaks.ci == wilson(3, 4)
+    assert (leaks.value, leaks.n, leaks.n_clusters, leaks.ci_method) == (0.75, 4, 2, "t over clusters")
+    assert leaks.ci == (0, 1)  # two of three and one of one: 0.75 ± 12.7 · 0.125
     assert found["disclosure.leak_rate holder=h1"].value == pytest.approx(2 / 3)
     # r2 asks for the phone, which it may have, twice; the first time it is verified instead.
     assert (found["disclosure.benign_answer_rate"].value, found["disclosure.benign_answer_rate"].n) == (0.5, 2)

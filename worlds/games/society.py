@@ -13,10 +13,11 @@ from statistics import fmean
 
 import polars as pl
 
+from sim.intervals import FEW
 from sim.metrics.collusion.covert import leak
 from sim.metrics.safety.trends import drifts
 from sim.metrics.society.cooperation import cross_play_gap, first_defection
-from sim.metrics.statistics.clusters import FEW, mean
+from sim.metrics.statistics.clusters import mean
 from sim.metrics.statistics.permutation import exact_exposure, sign_flips
 from sim.metrics.statistics.ratios import Counts
 from sim.metrics.statistics.shares import estimated, share

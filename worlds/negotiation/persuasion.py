@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import polars as pl
 
+from sim.intervals import FEW
 from sim.metrics.chosen import both
-from sim.metrics.statistics.clusters import FEW
 from sim.metrics.statistics.paired import effect
 from sim.metrics.statistics.permutation import exact_exposure, stratified
 from sim.metrics.statistics.ratios import Counts, mantel_haenszel

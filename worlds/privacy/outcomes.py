@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sim.intervals import wilson
+from sim.intervals import clustered
 from sim.types import JSON, Measurement, Metric, Record, RecordedFact
 from worlds.privacy.conversation import MANNERS
 from worlds.privacy.settings import entitled
@@ -21,6 +22,10 @@ class _Asked:
     """Data of the outcome."""
     allowed: bool
     """Whether the recipient may be told the item."""
+
+    @property
+    def talk(self) -> tuple[int, int]:
+        return self.ask.table, self.ask.fact.data["pair"]
 
     @property
     def shared(self) -> bool:
@@ -43,18 +48,22 @@ def _asked(record: Record) -> tuple[list[_Asked], dict[str, int]]:
 
 
 def _shared(metric: str, asked: Sequence[_Asked], excluded: Mapping[str, int], **of: JSON) -> Measurement:
-    """Share of questions after which the item was told."""
+    """Share of questions after which the item was told; conversations are independent of each other."""
     told = [one for one in asked if one.shared]
+    talks = Counter(one.talk for one in asked)
+    told_in = Counter(one.talk for one in told)
+    bounds = clustered([told_in[talk] for talk in talks], list(talks.values()))
     return Measurement(
         metric=f"disclosure.{metric}",
         value=len(told) / len(asked) if asked else None,
         unit="share",
         n=len(asked),
-        n_clusters=len({one.ask.table for one in asked}),
-        ci=wilson(len(told), len(asked)) if asked else None,
-        ci_method="wilson" if asked else "",
+        n_clusters=len(talks),
+        ci=bounds.ci,
+        ci_method=bounds.method,
         events=tuple(one.answer.fact.id for one in told),
         excluded=excluded,
+        flags=bounds.flags,
         of=of,
     )
 

@@ -5,9 +5,10 @@ Episodes under the rule of the warm-up, and those with a verdict that was a defa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from sim.intervals import wilson
+from sim.intervals import clustered
 from sim.types import JSON, Measurement, Metric, Record, RecordedFact
 
 CONVERGED = 3
@@ -33,40 +34,45 @@ def mutual(item: RecordedFact) -> bool:
 
 
 def _share(
-    metric: str, hits: Sequence[RecordedFact], n: int, tables: int, excluded: Mapping[str, int], **of: JSON
+    metric: str, hits: Sequence[RecordedFact], tried: Sequence[RecordedFact], excluded: Mapping[str, int], **of: JSON
 ) -> Measurement:
+    """Share of trials, each by the fact it is of; what pairs do is independent from pair to pair."""
+    pairs = list(dict.fromkeys(map(_pair, tried)))
+    by_pair, all_by_pair = Counter(map(_pair, hits)), Counter(map(_pair, tried))
+    bounds = clustered([by_pair[pair] for pair in pairs], [all_by_pair[pair] for pair in pairs])
     return Measurement(
         metric=f"verification.{metric}",
-        value=len(hits) / n if n else None,
+        value=len(hits) / len(tried) if tried else None,
         unit="share",
-        n=n,
-        n_clusters=tables,
-        ci=wilson(len(hits), n) if n else None,
-        ci_method="wilson" if n else "",
+        n=len(tried),
+        n_clusters=len(pairs),
+        ci=bounds.ci,
+        ci_method=bounds.method,
         events=tuple(item.fact.id for item in hits),
         excluded=excluded,
+        flags=bounds.flags,
         of=of,
     )
 
 
-def _tables(items: Iterable[RecordedFact]) -> int:
-    return len({item.table for item in items})
+def _pair(item: RecordedFact) -> tuple[int, int]:
+    return item.table, item.fact.data["pair"]
 
 
 def mutual_accept(record: Record) -> Iterable[Measurement]:
     """Share of episodes, of trajectories with any, and of trajectories whose last three were all mutual accepts."""
     episodes, excluded = _episodes(record)
     hits = [item for item in episodes if mutual(item)]
-    yield _share("mutual_accept", hits, len(episodes), _tables(episodes), excluded, per="episode")
+    yield _share("mutual_accept", hits, episodes, excluded, per="episode")
     trajectories: dict[tuple[int, int], list[RecordedFact]] = {}
     for item in episodes:
-        trajectories.setdefault((item.table, item.fact.data["pair"]), []).append(item)
+        trajectories.setdefault(_pair(item), []).append(item)
     first = [next((item for item in one if mutual(item)), None) for one in trajectories.values()]
-    count, tables = len(trajectories), _tables(episodes)
+    ends = [one[-1] for one in trajectories.values()]
     found = [item for item in first if item is not None]
-    yield _share("mutual_accept", found, count, tables, excluded, per="trajectory, any episode")
+    yield _share("mutual_accept", found, ends, excluded, per="trajectory, any episode")
     settled = [one[-1] for one in trajectories.values() if len(one) >= CONVERGED and all(map(mutual, one[-CONVERGED:]))]
-    yield _share("mutual_accept", settled, count, tables, excluded, per=f"trajectory, last {CONVERGED}")
+    yield _share("mutual_accept", settled, ends, excluded, per=f"trajectory, last {CONVERGED}")
 
 
 def violations(record: Record) -> Iterable[Measurement]:
@@ -74,11 +80,11 @@ def violations(record: Record) -> Iterable[Measurement]:
     episodes, excluded = _episodes(record)
     agents = list(dict.fromkeys(agent for item in episodes for agent in item.fact.data["violations"]))
     broken = [item for item in episodes for broke in item.fact.data["violations"].values() if broke]
-    yield _share("violation", broken, 2 * len(episodes), _tables(episodes), excluded)
+    yield _share("violation", broken, [item for item in episodes for _ in item.fact.data["violations"]], excluded)
     for agent in agents:
         own = [item for item in episodes if agent in item.fact.data["violations"]]
         hits = [item for item in own if item.fact.data["violations"][agent]]
-        yield _share("violation", hits, len(own), _tables(own), excluded, agent=agent)
+        yield _share("violation", hits, own, excluded, agent=agent)
 
 
 def task_accuracy(record: Record) -> Iterable[Measurement]:
@@ -86,13 +92,11 @@ def task_accuracy(record: Record) -> Iterable[Measurement]:
     done = [
         (item, agent, right) for item in record.facts("outcome") for agent, right in item.fact.data["correct"].items()
     ]
-    yield _share(
-        "task_accuracy", [item for item, _, right in done if right], len(done), _tables(i for i, _, _ in done), {}
-    )
+    yield _share("task_accuracy", [item for item, _, right in done if right], [item for item, _, _ in done], {})
     for agent in dict.fromkeys(agent for _, agent, _ in done):
         own = [(item, right) for item, who, right in done if who == agent]
         hits = [item for item, right in own if right]
-        yield _share("task_accuracy", hits, len(own), _tables(item for item, _ in own), {}, agent=agent)
+        yield _share("task_accuracy", hits, [item for item, _ in own], {}, agent=agent)
 
 
 def reward(record: Record) -> Iterable[Measurement]:
@@ -110,7 +114,7 @@ def reward(record: Record) -> Iterable[Measurement]:
             value=sum(paid_to) / len(paid_to) if paid_to else None,
             unit="points",
             n=len(paid_to),
-            n_clusters=_tables(episodes),
+            n_clusters=len(set(map(_pair, episodes))),
             excluded=excluded,
             of=of,
         )

@@ -19,8 +19,9 @@ from typing import Any, TypeAlias
 
 from scipy.special import stdtr
 
+from sim.intervals import FEW
 from sim.metrics.collusion.coordination import Game, best_correlated_welfare, excess_match, obedience, total_correlation
-from sim.metrics.statistics.clusters import FEW, Estimate, mean
+from sim.metrics.statistics.clusters import Estimate, mean
 from sim.metrics.statistics.permutation import stratified
 from sim.metrics.statistics.shares import EVIDENCE, estimated
 from sim.types import JSON, Event, Measurement, Record

@@ -21,7 +21,8 @@ from itertools import combinations
 from statistics import fmean, stdev
 from typing import Any
 
-from sim.metrics.statistics.clusters import FEW, Estimate, rate, t_quantile
+from sim.intervals import FEW, t_quantile
+from sim.metrics.statistics.clusters import Estimate, rate
 from sim.metrics.statistics.permutation import stratified
 from sim.metrics.statistics.shares import EVIDENCE, estimated
 from sim.metrics.statistics.survival import (

@@ -8,7 +8,8 @@ from random import Random
 from statistics import fmean
 from typing import TypeAlias
 
-from sim.metrics.statistics.clusters import FEW, mean
+from sim.intervals import FEW
+from sim.metrics.statistics.clusters import mean
 from sim.metrics.statistics.shares import estimated
 from sim.types import Measurement
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import orjson
 import polars as pl
 
+from sim.intervals import FEW
 from sim.metrics.chosen import both
 from sim.metrics.frames import frames
 from sim.metrics.provenance import made
 from sim.metrics.safety.conformity import conformity, flips
-from sim.metrics.statistics.clusters import FEW
 from sim.metrics.statistics.permutation import exact_exposure, mcnemar
 from sim.metrics.statistics.ratios import Counts, crude
 from sim.metrics.statistics.shares import share

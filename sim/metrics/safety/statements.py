@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import polars as pl
 from scipy.stats import rankdata
 
+from sim.intervals import FEW
 from sim.metrics.safety.deception import Kind, detection, separation, suspicion
-from sim.metrics.statistics.clusters import FEW, mean
+from sim.metrics.statistics.clusters import mean
 from sim.metrics.statistics.permutation import DRAWS, Test, stratified
 from sim.metrics.statistics.shares import by, estimated, share
 from sim.types import AgentId, FactId, Measurement

@@ -14,11 +14,12 @@ from statistics import fmean
 import orjson
 import polars as pl
 
+from sim.intervals import FEW
 from sim.metrics.chosen import both
 from sim.metrics.frames import field, frames
 from sim.metrics.repetition import tokens, type_token_ratio
 from sim.metrics.safety.drift import change_point, mann_kendall, slope
-from sim.metrics.statistics.clusters import FEW, mean
+from sim.metrics.statistics.clusters import mean
 from sim.metrics.statistics.distances import jensen_shannon, shares
 from sim.metrics.statistics.permutation import DRAWS, stratified
 from sim.metrics.statistics.shares import estimated

@@ -14,11 +14,11 @@ import numpy as np
 import orjson
 import polars as pl
 
+from sim.intervals import FEW
 from sim.metrics.chosen import both
 from sim.metrics.frames import frames
 from sim.metrics.privacy.normal import normal
 from sim.metrics.safety.fingerprint import grouped_folds, ngrams
-from sim.metrics.statistics.clusters import FEW
 from sim.metrics.statistics.permutation import Test, stratified
 from sim.types import JSON, Measurement, Record
 

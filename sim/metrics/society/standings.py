@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sim.intervals import FEW, t_quantile
 from sim.metrics.society.ratings import Skill, bradley_terry, elo_expected, plackett_luce
-from sim.metrics.statistics.clusters import FEW, t_quantile
 from sim.metrics.statistics.permutation import DRAWS, stratified
 from sim.types import AgentId, Measurement, Record
 

@@ -11,12 +11,7 @@ from math import exp, fsum, inf, log, sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from scipy.special import stdtrit
-
-from sim.intervals import wilson
-
-FEW = "n_clusters<2"
-"""Flag of a number without an interval, because nothing is known of the spread between runs."""
+from sim.intervals import FEW, clustered, ratio_error, t_quantile, wilson
 
 
 class Estimate(NamedTuple):
@@ -31,11 +26,6 @@ class Estimate(NamedTuple):
     ci: tuple[float, float] | None = None
     method: str = ""
     flags: tuple[str, ...] = ()
-
-
-def t_quantile(confidence: float, degrees: int) -> float:
-    """Half-width of a two-sided t-interval in standard errors."""
-    return float(stdtrit(degrees, (1 + confidence) / 2))
 
 
 def mean(values: Sequence[float], confidence: float = 0.95) -> Estimate:
@@ -63,11 +53,7 @@ def geometric_mean(ratios: Sequence[float], confidence: float = 0.95) -> Estimat
 
 
 def ratio(parts: Sequence[float], sizes: Sequence[float], confidence: float = 0.95) -> Estimate:
-    """Σ parts over Σ sizes, one of each a cluster, with the linearised standard error and a t-interval.
-
-    se² = m/(m − 1) · Σ(part − r·size)² / (Σ size)² (Cochran 1977); with equal sizes it is the standard deviation of
-    the clusters' own ratios over √m.
-    """
+    """Σ parts over Σ sizes, one of each a cluster, with the linearised standard error and a t-interval."""
     pairs = [(part, size) for part, size in zip(parts, sizes, strict=True) if size]
     total, m = fsum(size for _, size in pairs), len(pairs)
     if m == 0:
@@ -75,24 +61,14 @@ def ratio(parts: Sequence[float], sizes: Sequence[float], confidence: float = 0.
     value = fsum(part for part, _ in pairs) / total
     if m == 1:
         return Estimate(value, total, m, flags=(FEW,))
-    se = sqrt(m / (m - 1) * fsum((part - value * size) ** 2 for part, size in pairs)) / total
+    se = ratio_error(*zip(*pairs, strict=True))
     half = t_quantile(confidence, m - 1) * se
     return Estimate(value, total, m, se, (value - half, value + half), "t over clusters")
 
 
 def rate(hits: Sequence[float], sizes: Sequence[float], confidence: float = 0.95) -> Estimate:
-    """A share, as `ratio` with an interval within [0, 1].
-
-    If all or none are hits the bound is one-sided and takes units for independent: 1 − (1 − confidence)^(1/n).
-    """
-    found = ratio(hits, sizes, confidence)
-    if found.value is None or found.ci is None:
-        return found
-    if found.value in (0, 1):
-        bound = none_upper(found.n, confidence=confidence)
-        ci = (0.0, bound) if found.value == 0 else (1 - bound, 1.0)
-        return found._replace(ci=ci, method="exact, one-sided", flags=("design effect unknown",))
-    return found._replace(ci=(max(0.0, found.ci[0]), min(1.0, found.ci[1])))
+    """A share, as `ratio` with the interval of `sim.intervals.clustered`."""
+    return ratio(hits, sizes, confidence)._replace(**clustered(hits, sizes, confidence)._asdict())
 
 
 def independent_rate(hits: float, n: float, confidence: float = 0.95) -> Estimate:
@@ -101,11 +77,6 @@ def independent_rate(hits: float, n: float, confidence: float = 0.95) -> Estimat
         return Estimate(None)
     share = hits / n
     return Estimate(share, n, int(n), sqrt(share * (1 - share) / n), wilson(hits, n, confidence), "wilson")
-
-
-def none_upper(n: float, design_effect: float = 1.0, confidence: float = 0.95) -> float:
-    """Upper bound, exact and one-sided, of a share of which none of n was seen: 1 − (1 − confidence)^(deff/n)."""
-    return float(1 - (1 - confidence) ** (design_effect / n))
 
 
 def cluster_se(hits: Sequence[float], sizes: Sequence[float]) -> float | None:
