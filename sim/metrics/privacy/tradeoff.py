@@ -95,7 +95,7 @@ def leaked(record: Record) -> float | None:
 
 def successes(record: Record) -> float | None:
     """Share of facts with a `success` in which it is true."""
-    found = [item.fact.data["success"] for item in record.facts() if "success" in item.fact.data]
+    found = [done for item in record.facts() if isinstance(done := item.fact.data.get("success"), bool)]
     return fmean(found) if found else None
 
 
