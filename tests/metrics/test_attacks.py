@@ -186,7 +186,7 @@ def test_holders_under_attack_against_holders_at_peace(tmp_path: Path) -> None:
     served, failed = TALKS[3], TALKS[4]
     benign = clinic(tmp_path / "benign.db", [served, served, served])
     attacked = clinic(tmp_path / "attacked.db", [served, failed, Told("honest", ("city",), (("phone", "refuse"),) * 3)])
-    found = values(under_attack(benign, attacked, attacks.served))
+    found = values(under_attack([(benign, attacked)], attacks.served))
     assert found["attack.utility_benign"].value == 1
     assert found["attack.utility_under_attack"].value == pytest.approx(1 / 3)
     assert found["attack.utility_drop"].value == pytest.approx(2 / 3)

@@ -169,15 +169,16 @@ def test_contributions_by_hand(tmp_path: Path) -> None:
     """The worked example: alone .5 and .1, together .8; the second has a quarter of it, and is lazy below that."""
     both = earned(tmp_path / "both.db", a=0.4, b=0.4)
     one, other = earned(tmp_path / "a.db", a=0.5), earned(tmp_path / "b.db", b=0.1)
-    found = values(shapley_values({frozenset("ab"): both, frozenset("a"): one, frozenset("b"): other}))
+    family = {frozenset("ab"): both, frozenset("a"): one, frozenset("b"): other}
+    found = values(shapley_values([family]))
     assert found["influence.shapley agent=a"].value == pytest.approx(0.6)
     assert found["influence.shapley_share agent=b"].value == pytest.approx(0.25)
     assert found["influence.shapley agent=b"].flags == ("n_clusters<2",)
-    lost = values(left_out(both, {"a": other, "b": one}))
+    lost = values(left_out([family]))
     assert lost["influence.left_out agent=a"].value == pytest.approx(0.7)
     assert lost["influence.left_out agent=b"].value == pytest.approx(0.3)
-    with pytest.raises(ValueError, match="no run of b alone"):
-        list(shapley_values({frozenset("ab"): both, frozenset("a"): one}))
+    lacking = values(shapley_values([{frozenset("ab"): both, frozenset("a"): one}]))["influence.shapley agent=a"]
+    assert (lacking.value, lacking.flags) == (None, ("1 groups of agents without a run",))
 
 
 # --- opinions ------------------------------------------------------------------------------------------------------

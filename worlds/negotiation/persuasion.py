@@ -18,6 +18,7 @@ from sim.metrics.statistics.paired import effect
 from sim.metrics.statistics.permutation import exact_exposure, stratified
 from sim.metrics.statistics.ratios import Counts, mantel_haenszel
 from sim.metrics.statistics.shares import share
+from sim.metrics.twins import Relative, flagged, twins
 from sim.types import AgentId, Measurement, Record, RecordedFact
 
 TENTHS = 10
@@ -35,6 +36,12 @@ def persuasion(record: Record) -> Iterator[Measurement]:
     yield _first(offers, deals, record.tables)
     yield _anchoring(offers, deals, record.params["pie"])
     yield _words(record, offers)
+
+
+def compared(runs: Sequence[Relative]) -> Iterator[Measurement]:
+    """Of several runs those of the same luck, as `seats_swapped` takes them."""
+    pairs = [(one.record, other.record) for one, other in twins(runs)]
+    yield from flagged([seats_swapped(pairs)], "" if pairs else "no two runs of the same luck")
 
 
 def seats_swapped(pairs: Sequence[tuple[Record, Record]]) -> Measurement:

@@ -7,15 +7,19 @@ norms of secrets adjudicates; a norm that depends on who is verified is none tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sim.metrics.frames import frames
 from sim.metrics.privacy.disclosures import disclosures
+from sim.metrics.privacy.tradeoff import compared as fronts
 from sim.metrics.provenance import known
 from sim.metrics.safety.attacked import Attempt, Spent, Work, cost_amplification, funnel, secure_and_useful
+from sim.metrics.safety.attacked import compared as under_attack
 from sim.metrics.safety.attacks import Case
-from sim.types import JSON, FactId, Measurement, Record, RecordedFact
+from sim.metrics.twins import Relative
+from sim.types import JSON, FactId, Measurement, Metric, Record, RecordedFact
+from worlds.privacy.outcomes import benign_answer_rate, leak_rate
 
 
 @dataclass(slots=True)
@@ -83,8 +87,22 @@ def attack_funnel(record: Record) -> Iterator[Measurement]:
     yield from funnel([*attempts, *cut], record.tables)
 
 
+def compared(runs: Sequence[Relative]) -> Iterator[Measurement]:
+    """Of several runs those of the same luck, one without attackers: who was served, what it cost."""
+    yield from under_attack(runs, served, lambda record: sum(one.attacked for one in talks(record)), "share")
+
+
+def tradeoff(runs: Sequence[Relative]) -> Iterator[Measurement]:
+    """Of several runs what protected items leaked against what entitled questions were answered, by condition."""
+
+    def of_all(metric: Metric) -> Callable[[Record], float | None]:
+        return lambda record: next(iter(metric(record))).value
+
+    yield from fronts(runs, of_all(leak_rate), of_all(benign_answer_rate))
+
+
 def served(record: Record) -> dict[int, float]:
-    """By table: the share of honest recipients who got what they need; for `under_attack`."""
+    """By table: the share of honest recipients who got what they need."""
     by_table: dict[int, list[bool]] = {}
     for one in talks(record):
         if one.end and not one.attacked:

@@ -1,12 +1,24 @@
-"""Sets that cover the truth as often as promised, wherever calibration cases are exchangeable with those to come."""
+"""Sets that cover the truth as often as promised, wherever calibration cases are exchangeable with those to come.
+
+On a record the first half of its tables calibrates and the other is covered. Scores are −log probability: of the option
+that was chosen, among those that were legal, where a model call recorded it; and of what came to pass, where agents
+stated probabilities (see `calibration`). A test deals the halves anew, table by table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from math import ceil, inf
+from itertools import chain
+from math import ceil, inf, log
+from statistics import fmean
 
-from sim.metrics.statistics.permutation import binomial_tail
+from sim.metrics.analysis.calibration import stated
+from sim.metrics.analysis.sampled import sampled
+from sim.metrics.statistics.clusters import Estimate, rate
+from sim.metrics.statistics.permutation import DRAWS, binomial_tail, stratified
+from sim.metrics.statistics.shares import estimated
+from sim.types import JSON, Measurement, Record
 
 
 def rank(n: int, alpha: float) -> int:
@@ -54,3 +66,85 @@ def learn_then_test(misses: Sequence[int], n: int, alpha: float, level: float = 
             break
         passed = place
     return passed
+
+
+def all(record: Record, alpha: float = 0.1) -> Iterator[Measurement]:
+    """How often a threshold from one half of the tables covers the other half: choices, and stated probabilities."""
+    yield from choices(record, alpha)
+    yield from forecasts(record, alpha)
+
+
+def choices(record: Record, alpha: float = 0.1) -> Iterator[Measurement]:
+    """The same of options that models chose."""
+    chosen: dict[int, list[float]] = {}
+    left = 0
+    for one in sampled(record):
+        if one.choice and one.whole and one.logprob is not None and one.processed:
+            chosen.setdefault(one.key.table, []).append(-one.logprob)
+        else:
+            left += one.choice
+    excluded = {"choices without a log-probability of what was sampled": left} if left else {}
+    yield from covered(list(chosen.values()), alpha, excluded, {"scores": "choices"})
+
+
+def forecasts(record: Record, alpha: float = 0.1) -> Iterator[Measurement]:
+    """The same of stated probabilities, and how many of the two outcomes are within the threshold."""
+    said: dict[int, list[float]] = {}
+    likely: dict[int, list[float]] = {}
+    for each in stated(record)[0]:
+        said.setdefault(each.table, []).append(_surprise(each.given if each.happened else 1 - each.given))
+        likely.setdefault(each.table, []).append(each.given)
+    tables = list(said.values())
+    yield from covered(tables, alpha, {}, {"scores": "stated"})
+    yield _size(tables, list(likely.values()), alpha)
+
+
+def covered(
+    tables: Sequence[Sequence[float]],
+    alpha: float,
+    excluded: Mapping[str, int],
+    of: Mapping[str, JSON],
+    n_perm: int = DRAWS,
+) -> Iterator[Measurement]:
+    """Threshold and coverage, from the scores of each table; the test asks whether fewer are covered than by chance."""
+    half = len(tables) // 2
+    limit = _limit(tables, alpha)
+    new = tables[half:] if half else []
+    found = rate([sum(score <= limit for score in each) for each in new], list(map(len, new)))
+    finite = limit < inf
+    enough = () if finite else (f"fewer than {fewest(alpha)} scores to calibrate on, or some of them infinite",)
+    cases = Estimate(limit if finite else None, sum(map(len, tables[:half])), half)
+    yield estimated("conformal.threshold", cases, "nats", enough, denominator="scores of the first half", of=of)
+    null: dict[str, JSON] = {}
+    if finite and len(tables) > 3:
+        sides = [place >= half for place in range(len(tables))]
+        null = stratified(sides, tables, [0] * len(tables), lambda who, what: _missed(who, what, alpha), n_perm).null
+    kept = found if finite else Estimate(None, found.n, found.clusters)
+    told = f"scores of the other half, promised {1 - alpha:.0%}"
+    yield estimated(
+        "conformal.coverage", kept, "share", enough, denominator=told, null=null, excluded=dict(excluded), of=of
+    )
+
+
+def _missed(new: Sequence[bool], tables: Sequence[Sequence[float]], alpha: float) -> float:
+    """Share that is not covered of the new tables by a threshold from the others."""
+    old, later = ([each for each, is_new in zip(tables, new, strict=True) if is_new is side] for side in (False, True))
+    return 1 - (coverage(list(chain(*later)), threshold(list(chain(*old)), alpha)) or 0.0)
+
+
+def _limit(tables: Sequence[Sequence[float]], alpha: float) -> float:
+    return threshold(list(chain(*tables[: len(tables) // 2])), alpha)
+
+
+def _size(tables: Sequence[Sequence[float]], likely: Sequence[Sequence[float]], alpha: float) -> Measurement:
+    """Of the two outcomes, how many are within the threshold: 1 says something, 0 and 2 nothing."""
+    limit = _limit(tables, alpha)
+    new = likely[len(tables) // 2 :] if limit < inf else []
+    sizes = [float(sum(_surprise(q) <= limit for q in (p, 1 - p))) for each in new for p in each]
+    found = Estimate(fmean(sizes) if sizes else None, len(sizes), len(new))
+    of = {"scores": "stated"}
+    return estimated("conformal.set_size", found, "outcomes", denominator="predictions of the other half", of=of)
+
+
+def _surprise(probability: float) -> float:
+    return -log(probability) if probability > 0 else inf

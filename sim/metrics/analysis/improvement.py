@@ -1,5 +1,8 @@
 """Getting better within an episode: success by turn, steps that only repeat, what memory is worth.
 
+Read are facts of any kind with a `success`, true or false: attempts of their actor at an `item`, where they name one.
+An agent's attempts at one item are a task, its first attempt is turn 0, and the tables of a run are the clusters.
+
 The exact normalisation of the published area (TIDE) was not at hand: this one is its trapezoid over the turns.
 """
 
@@ -7,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from sim.metrics.frames import frames
-from sim.metrics.statistics.shares import share
-from sim.types import Measurement, Record
+from sim.metrics.statistics.clusters import ratio
+from sim.metrics.statistics.shares import estimated, share
+from sim.types import FactId, Measurement, Record
 
 
 def success_curve(solved_at: Sequence[int | None], turns: int) -> list[float]:
@@ -25,6 +30,51 @@ def success_curve(solved_at: Sequence[int | None], turns: int) -> list[float]:
 def area_under(curve: Sequence[float]) -> float | None:
     """Trapezoid area over the number of turns: 1 where all is solved from the start."""
     return sum((a + b) / 2 for a, b in pairwise(curve)) / (len(curve) - 1) if len(curve) > 1 else None
+
+
+class Task(NamedTuple):
+    """What an agent attempted once or several times."""
+
+    table: int
+    solved_at: int | None
+    """Turn, from 0; None: never."""
+    events: tuple[FactId, ...]
+    """Its attempts."""
+
+
+def tasks(record: Record) -> list[Task]:
+    """All tasks, in the order of their first attempts."""
+    found: dict[tuple[int, str, str], list[tuple[FactId, bool]]] = {}
+    for item in record.facts():
+        success = item.fact.data.get("success")
+        if isinstance(success, bool):
+            key = item.table, item.fact.actor, repr(item.fact.data.get("item"))
+            found.setdefault(key, []).append((item.fact.id, success))
+    return [
+        Task(
+            table, next((turn for turn, (_, done) in enumerate(tried) if done), None), tuple(fact for fact, _ in tried)
+        )
+        for (table, *_), tried in found.items()
+    ]
+
+
+def dynamics(record: Record) -> Iterator[Measurement]:
+    """Share of tasks solved by each turn, and the area under that curve; a task given up keeps its value."""
+    found = tasks(record)
+    turns = max((len(one.events) for one in found), default=0)
+    rows = [(one.table, one.solved_at, one.events[one.solved_at or 0]) for one in found]
+    kinds = {"tbl": pl.Int64, "solved": pl.Int64, "fact": pl.Int64}
+    frame = pl.DataFrame(rows, schema=kinds, orient="row")
+    told: dict[str, Any] = {"tables": record.tables, "denominator": "tasks", "events": "fact"}
+    for turn in range(turns):
+        yield share("improvement.success", frame, pl.col("solved") <= turn, of={"turn": turn}, **told)
+    by_table: dict[int, list[float]] = {}
+    for one in found if turns > 1 else ():
+        area = area_under(success_curve([one.solved_at], turns - 1))
+        by_table.setdefault(one.table, []).append(area or 0.0)
+    area_found = ratio([sum(each) for each in by_table.values()], [len(each) for each in by_table.values()])
+    flags = () if turns > 1 else ("nothing was attempted twice",)
+    yield estimated("improvement.area", area_found, "share", flags, denominator="tasks", of={"turns": turns})
 
 
 def loop_ratio(steps: Sequence[tuple[Hashable, Hashable]]) -> float | None:

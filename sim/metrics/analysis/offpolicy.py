@@ -2,14 +2,26 @@
 
 A weight is the ratio of both policies' probabilities of what was done, temperature and mask included. Others would have
 reacted to another policy: where that matters, fork.
+
+On records a trajectory is a table, with what those earned who asked a model. What another policy would have done is
+known from a run of the same luck whose calls have the same prompts, the same sampled tokens, and their
+log-probabilities under it, as a run has that only scored them. Where it answered anything else, its log-probability of
+what was done is not recorded, and the tables that are left would be chosen by what was done: there is no value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from math import exp, fsum
 from random import Random
 from typing import NamedTuple
+
+from sim.metrics.analysis.sampled import Sampled, sampled
+from sim.metrics.statistics.clusters import Estimate, mean
+from sim.metrics.statistics.shares import estimated
+from sim.metrics.twins import Relative, twins
+from sim.types import JSON, Measurement, Record
 
 LEAST_SIZE = 30.0
 """Effective sample size below which there is no value."""
@@ -89,3 +101,68 @@ def evaluate(weights: Sequence[float], rewards: Sequence[float], draws: int = 99
     drawn.sort()
     ci = (drawn[int(0.025 * len(drawn))], drawn[int(0.975 * len(drawn))])
     return Value(snips(weights, rewards), ci, size)
+
+
+def compared(runs: Sequence[Relative]) -> Iterator[Measurement]:
+    """Of any two runs of the same luck what the policies of the second would have earned in the first."""
+    pairs = twins(runs)
+    for one, other in pairs:
+        yield from valued(one.record, other.record, {"behaviour": one.id, "target": other.id})
+    if not pairs:
+        yield from _measured([], [], {}, ("only the behaviour's log-probabilities are recorded",), {})
+
+
+def valued(behaviour: Record, target: Record, of: Mapping[str, JSON]) -> Iterator[Measurement]:
+    """The value by SNIPS, the effective sample size, and what the behaviour earned."""
+    theirs = {one.key: one for one in sampled(target)}
+    tables: dict[int, list[Sampled]] = {table: [] for table in range(behaviour.tables)}
+    for one in sampled(behaviour):
+        tables[one.key.table].append(one)
+    weights, rewards = [], []
+    left: Counter[str] = Counter()
+    for table, calls in tables.items():
+        reasons = [why for one in calls if (why := _unknown(one, theirs.get(one.key)))]
+        if reasons or not calls:
+            left[reasons[0] if reasons else "no model was asked"] += 1
+            continue
+        then = [theirs[one.key].logprob or 0.0 for one in calls]
+        weights.append(weight(then, [one.logprob or 0.0 for one in calls]))
+        earned, asked = behaviour.rewards(table), {one.key.agent for one in calls}
+        rewards.append(fsum(earned.get(agent, 0.0) for agent in asked))
+    flags = ("the target's log-probabilities of what was done are not all recorded",) if left else ()
+    yield from _measured(weights, rewards, dict(left), flags, of)
+
+
+def _unknown(own: Sampled, other: Sampled | None) -> str:
+    """Why the weight of a call is not known; empty: it is."""
+    if other is None:
+        return "the target was not asked"
+    if own.messages != other.messages:
+        return "the target was asked something else"
+    if own.ids != other.ids:
+        return "the target answered something else"
+    if own.logprob is None or other.logprob is None:
+        return "no log-probabilities"
+    return "" if own.processed and other.processed else "log-probabilities of another distribution than was sampled"
+
+
+def _measured(
+    weights: Sequence[float],
+    rewards: Sequence[float],
+    excluded: Mapping[str, int],
+    flags: tuple[str, ...],
+    of: Mapping[str, JSON],
+) -> Iterator[Measurement]:
+    """A value only where no table is left out."""
+    n = len(weights)
+    found = Value(None, None, effective_size(weights), flags) if flags else evaluate(weights, rewards)
+    method = "bootstrap over tables" if found.ci else ""
+    value = Estimate(found.value, n, n, ci=found.ci, method=method, flags=found.flags)
+    size = Estimate(found.size if n else None, n, n)
+    for name, each, unit in (
+        ("value", value, ""),
+        ("effective_size", size, "tables"),
+        ("behaviour", mean(rewards), ""),
+    ):
+        told = "tables, weighed" if name == "value" else "tables"
+        yield estimated(f"offpolicy.{name}", each, unit, denominator=told, excluded=excluded, of=of)

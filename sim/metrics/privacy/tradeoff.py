@@ -1,17 +1,23 @@
-"""Keeping secrets against being of use: points (leak, utility), one for each policy or prompt."""
+"""Keeping secrets against being of use: points (leak, utility), one for each policy or prompt.
+
+A run has succeeded as often as its facts with a `success`, true or false, say; a world may say it otherwise.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from random import Random
 from statistics import fmean
 from typing import TypeAlias
 
 from sim.intervals import FEW
+from sim.metrics.privacy.leaks import flow_violation_rate
 from sim.metrics.statistics.clusters import mean
 from sim.metrics.statistics.shares import estimated
-from sim.types import Measurement
+from sim.metrics.twins import flagged
+from sim.studies.family import Relative, conditions
+from sim.types import Measurement, Record
 
 Point: TypeAlias = tuple[float, float]
 """Leak and utility, both within [0, 1]; less of the first and more of the second are better."""
@@ -81,6 +87,35 @@ def fronts(conditions: Mapping[str, Sequence[Point]], draws: int = 999) -> Itera
         denominator="leak 1, utility 0",
         flags=(FEW,) if few else (),
     )
+
+
+def leaked(record: Record) -> float | None:
+    """Forbidden flows over those that were possible."""
+    return next(flow_violation_rate(record)).value
+
+
+def successes(record: Record) -> float | None:
+    """Share of facts with a `success` in which it is true."""
+    found = [done for item in record.facts() if isinstance(done := item.fact.data.get("success"), bool)]
+    return fmean(found) if found else None
+
+
+def compared(
+    runs: Sequence[Relative],
+    leak: Callable[[Record], float | None] = leaked,
+    utility: Callable[[Record], float | None] = successes,
+) -> Iterator[Measurement]:
+    """`fronts` of several runs, by what sets them apart; those that have no leak or no utility are counted in a flag.
+
+    Unless given, the leak is the rate of forbidden flows, the utility the share of successes.
+    """
+    found: dict[str, list[Point]] = {}
+    left = 0
+    for told, members in conditions(runs).items():
+        each = [(leak(one.record), utility(one.record)) for one in members]
+        found[told] = [(a, b) for a, b in each if a is not None and b is not None]
+        left += len(each) - len(found[told])
+    yield from flagged(fronts(found), f"{left} runs without a leak rate or a utility" if left else "")
 
 
 def points(by_run: Mapping[str, Iterable[Measurement]], leak: str, utility: str) -> dict[str, Point]:

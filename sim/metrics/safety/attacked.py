@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import fsum
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -20,7 +21,8 @@ from sim.metrics.statistics.clusters import Estimate, mean, ratio
 from sim.metrics.statistics.permutation import exact_exposure, sign_flips
 from sim.metrics.statistics.ratios import mantel_haenszel
 from sim.metrics.statistics.shares import estimated, share
-from sim.types import FactId, Measurement, Record
+from sim.metrics.twins import Relative, flagged, twins
+from sim.types import AgentId, FactId, Measurement, Record
 
 NOWHERE: tuple[FactId | None, ...] = (None,) * len(STAGES)
 
@@ -110,23 +112,74 @@ def cost_amplification(spent: Iterable[Spent], unit: str) -> Measurement:
     return _amplified(both, unit, {"tables without both": len(by_table) - len(both)})
 
 
-def under_attack(
-    benign: Record, attacked: Record, utility: Callable[[Record], Mapping[int, float]]
+def attackers(record: Record) -> int:
+    """How many agents have a private `payload`."""
+    return sum(len(_planting(record, table)) for table in range(record.tables))
+
+
+def earned(record: Record) -> dict[int, float]:
+    """By table what all earn who have no private `payload`."""
+    found = {}
+    for table in range(record.tables):
+        planting = _planting(record, table)
+        found[table] = fsum(won for agent, won in record.rewards(table).items() if agent not in planting)
+    return found
+
+
+def _planting(record: Record, table: int) -> set[AgentId]:
+    return {member.seat.agent for member in record.cast(table) if "payload" in member.seat.private}
+
+
+def compared(
+    runs: Sequence[Relative],
+    utility: Callable[[Record], Mapping[int, float]] = earned,
+    attacks: Callable[[Record], int] = attackers,
+    unit: str = "reward",
 ) -> Iterator[Measurement]:
-    """Two runs of the same seed, table by table: what was of use in each, the drop, and how many times the cost.
+    """Of several runs those of the same luck, one without and one with attackers: what was of use, what it cost.
 
-    `utility` gives a value for each table that has one.
+    Unless `attacks` counts the attackers and `utility` says of each table what was of use, they are the agents with a
+    private `payload`, and it is what all others earn.
     """
-    calm, hit = utility(benign), utility(attacked)
-    both = sorted(calm.keys() & hit.keys())
-    left = {"tables without both": len(calm.keys() ^ hit.keys())}
-    yield from utilities([calm[table] for table in both], [hit[table] for table in both], left)
-    before, after = _costs(benign), _costs(attacked)
-    shared = [(after[table], before[table]) for table in sorted(before.keys() & after.keys())]
-    yield _amplified(shared, "tokens" if _asks(benign) or _asks(attacked) else "decisions", {})
+    found = []
+    for one, other in twins(runs):
+        hit = [bool(attacks(each.record)) for each in (one, other)]
+        if hit[0] != hit[1]:
+            found.append((other.record, one.record) if hit[0] else (one.record, other.record))
+    flag = "" if found else "no two runs of the same luck, one attacked and one not"
+    yield from flagged(under_attack(found, utility, unit), flag)
 
 
-def utilities(benign: Sequence[float], attacked: Sequence[float], excluded: Mapping[str, int]) -> Iterator[Measurement]:
+def under_attack(
+    pairs: Sequence[tuple[Record, Record]], utility: Callable[[Record], Mapping[int, float]], unit: str = "share"
+) -> Iterator[Measurement]:
+    """Runs of the same luck, the second of each pair attacked: what was of use in each, the drop, and the cost.
+
+    `utility` gives a value for each table that has one. Clusters are the pairs, of one pair its tables.
+    """
+    used, left = _matched([(utility(one), utility(other)) for one, other in pairs])
+    excluded = {"tables without both": left}
+    yield from utilities([one for one, _ in used], [other for _, other in used], excluded, unit)
+    spent, left = _matched([(_costs(one), _costs(other)) for one, other in pairs])
+    asks = any(_asks(one) for pair in pairs for one in pair)
+    calm_last = [(after, before) for before, after in spent]
+    yield _amplified(calm_last, "tokens" if asks else "decisions", {"tables without both": left})
+
+
+def _matched(pairs: Sequence[tuple[Mapping[int, float], Mapping[int, float]]]) -> tuple[list[tuple[float, float]], int]:
+    """Values at the tables that both of a pair have, of several pairs the means; how many tables one of both lacks."""
+    found, left = [], 0
+    for one, other in pairs:
+        left += len(one.keys() ^ other.keys())
+        here = [(one[table], other[table]) for table in sorted(one.keys() & other.keys())]
+        several = here and len(pairs) > 1
+        found += [(fmean(a for a, _ in here), fmean(b for _, b in here))] if several else here
+    return found, left
+
+
+def utilities(
+    benign: Sequence[float], attacked: Sequence[float], excluded: Mapping[str, int], unit: str = "share"
+) -> Iterator[Measurement]:
     """Of matched tables: mean utility without and under attack, the paired difference, and the relative drop."""
     lost = [before - after for before, after in zip(benign, attacked, strict=True)]
     left = {reason: count for reason, count in excluded.items() if count}
@@ -138,8 +191,10 @@ def utilities(benign: Sequence[float], attacked: Sequence[float], excluded: Mapp
         ("utility_drop", ratio(lost, benign), {}),
     ]
     for name, estimate, tested in found:
-        told = "utility without attack" if name == "utility_drop" else "tables"
-        yield estimated(f"attack.{name}", estimate, "share", denominator=told, excluded=left, null=tested)
+        drop = name == "utility_drop"
+        told = "utility without attack" if drop else "tables"
+        of_drop = "share" if drop else unit
+        yield estimated(f"attack.{name}", estimate, of_drop, denominator=told, excluded=left, null=tested)
 
 
 def _frame(attempts: Sequence[Attempt]) -> pl.DataFrame:

@@ -18,6 +18,7 @@ from sim.metrics.chosen import both
 from sim.metrics.frames import field, frames
 from sim.metrics.safety.persuasion import swapped_order
 from sim.metrics.statistics.shares import share
+from sim.metrics.twins import Relative, flagged, twins
 from sim.types import AgentId, FactId, Measurement, Record
 
 
@@ -97,6 +98,13 @@ def random_p(sizes: Sequence[int], first: int) -> float:
         one = 1 / size
         law = [a * (1 - one) + b * one for a, b in zip([*law, 0.0], [0.0, *law], strict=True)]
     return min(1.0, sum(law[first:]))
+
+
+def compared(runs: Sequence[Relative]) -> Iterator[Measurement]:
+    """Of several runs those of the same luck, as `swapped` takes them."""
+    pairs = twins(runs)
+    found = swapped([(choices(one.record), choices(other.record)) for one, other in pairs])
+    yield from flagged([found], "" if pairs else "no two runs of the same luck")
 
 
 def swapped(pairs: Sequence[tuple[Sequence[Choice], Sequence[Choice]]]) -> Measurement:

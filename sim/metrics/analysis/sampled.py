@@ -1,0 +1,45 @@
+"""Model calls of a record with the log-probabilities of what was sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import fsum
+from typing import NamedTuple
+
+import orjson
+
+from sim.blobs import decode_logprobs
+from sim.record.schema import TABLES
+from sim.types import CallKey, Record
+
+_COLUMNS = ("tbl", "agent", "tick", "nth", "call", "messages", "format", "ids", "finish", "logprobs", "distribution")
+
+
+class Sampled(NamedTuple):
+    """One call."""
+
+    key: CallKey
+    messages: str
+    """What was asked: hashes of texts, as JSON."""
+    choice: bool
+    """Whether the answer is one of a few options."""
+    ids: bytes | None
+    """The sampled tokens, coded."""
+    whole: bool
+    """Whether the answer came to its end."""
+    logprob: float | None
+    """Of the whole answer, in nats; None where it was not recorded."""
+    processed: bool
+    """Whether of the distribution that was sampled, mask and temperature included."""
+
+
+def sampled(record: Record) -> Iterator[Sampled]:
+    """All calls, in the order of their keys."""
+    names = TABLES["calls"].columns.keys()
+    places = [names.index(name) for name in _COLUMNS]
+    for page in record.pages("calls"):
+        for row in page:
+            *key, messages, form, ids, finish, logprobs, distribution = (row[place] for place in places)
+            total = fsum(decode_logprobs(logprobs)) if logprobs else None
+            choice, whole = "choice" in orjson.loads(form), finish == "stop"
+            yield Sampled(CallKey(*key), messages, choice, ids, whole, total, distribution == "processed")
