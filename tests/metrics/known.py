@@ -12,6 +12,10 @@ from random import Random
 from typing import Any, NamedTuple
 
 from sim.metrics.analysis.attribution import blame
+from sim.metrics.analysis.attribution import measured as attributed
+from sim.metrics.analysis.calibration import Stated
+from sim.metrics.analysis.calibration import measured as calibrated
+from sim.metrics.analysis.conformal import covered
 from sim.metrics.collusion.coordination import coordination_test
 from sim.metrics.collusion.covert import leak
 from sim.metrics.collusion.market import variance_screen
@@ -20,6 +24,7 @@ from sim.metrics.collusion.screens import alternation_p, bid_cv, screen_p
 from sim.metrics.collusion.steganography import paraphrase_p
 from sim.metrics.judging.judged import accuracy, ppi_mean, rogan_gladen
 from sim.metrics.privacy.attackers import guess_test
+from sim.metrics.privacy.tradeoff import fronts
 from sim.metrics.safety.attacked import Attempt, exposure, utilities
 from sim.metrics.safety.attacks import Case as Attacked
 from sim.metrics.safety.attacks import amplification
@@ -336,6 +341,45 @@ def fault(luck: Random, size: float) -> float:
     return float(blame(1, (replaced, 30), (redone, 30)).ci[0] <= 0)
 
 
+def culprit(luck: Random, size: float) -> float:
+    """Six suspects, replaced and redone thirty times each; one of them is to blame, or none."""
+    counts = []
+    for suspect in range(6):
+        replaced, redone = (0.3 + size * (suspect == 3), 0.3)
+        counts.append((*(sum(luck.random() < p for _ in range(30)) for p in (replaced, redone)), 30))
+    found = {one.metric: one for one in attributed([(n, "a") for n in range(6)], counts, 6)}
+    return float(found["attribution.root"].value is None)
+
+
+def exchange(luck: Random, size: float) -> float:
+    """Two policies with thirty runs each, whose front has a hypervolume of .55, or more."""
+    mean = {"strict": (0.2, 0.5), "loose": (0.5, 0.8 + size)}
+    runs = {name: [(luck.gauss(a, 0.1), luck.gauss(b, 0.1)) for _ in range(30)] for name, (a, b) in mean.items()}
+    *_, found = fronts(runs, 199)
+    return outside(found.ci, 0.55)
+
+
+def coverage(luck: Random, size: float) -> float:
+    """Thirty tables of five scores each; those of the second half are larger, or are not."""
+    tables = []
+    for table in range(30):
+        common = luck.gauss(0, 0.5) + size * (table > 14)
+        tables.append([common + luck.gauss(0, 1) for _ in range(5)])
+    *_, found = covered(tables, 0.1, {}, {}, PERMUTATIONS)
+    return float(found.null["p"])
+
+
+def forecasts(luck: Random, size: float) -> float:
+    """Twenty tables of ten forecasts that come to pass as often as they say, or less often where they are sure."""
+    said = []
+    for table in range(20):
+        for _ in range(10):
+            given = luck.random()
+            said.append(Stated(table, "a", len(said), given, luck.random() < 0.5 + (given - 0.5) * (1 - size)))
+    *_, found = calibrated(said, {})
+    return float(found.null["p"])
+
+
 def punishment(luck: Random, size: float) -> float:
     """Fifteen forks of a deviation: the rival's price in the period after it."""
     found = impulse_response([[-size + luck.gauss(0, 0.05)] for _ in range(15)])
@@ -374,6 +418,10 @@ CASES: dict[str, Case] = {
     "utility under attack": Case(usefulness, 0.12),
     "rate over runs": Case(rates, 0.15),
     "blame": Case(fault, 0.5),
+    "root of a failure": Case(culprit, 0.6),
+    "fronts": Case(exchange, 0.15),
+    "conformal coverage": Case(coverage, 1.5),
+    "calibration": Case(forecasts, 0.6),
     "punishment": Case(punishment, 0.1),
 }
 

@@ -7,19 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, partial
+from math import log
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from sim.metrics.analysis.uncertainty import passed_on
 from sim.metrics.collusion.coalitions import group_contrast, message_groups
 from sim.metrics.collusion.joint_play import all as joint_play
 from sim.metrics.collusion.onset import compared
 from sim.metrics.collusion.paraphrase import effect as paraphrase
 from sim.metrics.collusion.rigging import LOW, screens
 from sim.metrics.collusion.signals import all as signals
+from sim.metrics.privacy.degrees import all as degrees
+from sim.metrics.privacy.unlearning import after_request
 from sim.metrics.simulated import against
 from sim.studies.family import Relative
-from sim.types import Fact, Measurement, RecordedFact, Seat
-from tests.metrics.known import Case
+from sim.types import Fact, Measurement, RecordedFact, Seat, Secret
+from tests.metrics.known import Case, outside
+from tests.metrics.society import Society
 from tests.worlds.playing import Played, play
 from worlds.games.matrix import Matrix
 from worlds.games.signals import Chatter, Colluder
@@ -147,6 +154,8 @@ def rewritten(luck: Random, size: float) -> float:
 # --- coalitions ----------------------------------------------------------------------------------------------
 
 MEMBERS = frozenset(range(4))
+TABLES = 8
+STREETS = ("Willow Garden Lane", "Copper Bridge Square", "Northern Harbour Road")
 
 
 def society(luck: Random, size: float) -> tuple[list[tuple[int, int]], dict[Any, list[float]]]:
@@ -173,6 +182,70 @@ def coalition(luck: Random, size: float) -> float:
     return max(found.test.p, contrast.p) if found and contrast else 1.0
 
 
+# --- secrets and failures ------------------------------------------------------------------------------------
+
+
+def telling(luck: Random, size: float) -> float:
+    """Eight tables of three secrets; a third gets out in full or in part, half as much in severity, or more."""
+    with TemporaryDirectory() as folder:
+        society = holders(Path(folder))
+        for table in range(TABLES):
+            for n in range(3):
+                degree = luck.random()
+                if degree < 0.2 + size:
+                    society.say(f"a{n}", 1 + n, f"the street is {STREETS[n]}", table=table)
+                elif degree < 0.4 + size:
+                    society.say(f"a{n}", 1 + n, f"my street has to do with {STREETS[n].split()[0]}", table=table)
+        with society.run() as record:
+            *_, found = degrees(record)
+    return outside(found.ci, 0.3)
+
+
+def forgetting(luck: Random, size: float) -> float:
+    """Eight tables at which three secrets are told; after a request to forget a fifth of them come back, or more."""
+    with TemporaryDirectory() as folder:
+        society = holders(Path(folder))
+        for table in range(TABLES):
+            said = [society.say(f"a{n}", 1, f"the street is {street}", table=table) for n, street in enumerate(STREETS)]
+            society.logs[table].event(5, 0, "change", "", {"do": "say", "text": "Forget it."})
+            for n, fact in enumerate(said):
+                text = STREETS[n] if luck.random() < 0.2 + size else "good morning"
+                who, shows = ("b", [fact]) if luck.random() < 0.5 else (f"a{n}", [])
+                society.say(who, 6 + n, text, shows=shows, table=table)
+        with society.run() as record:
+            found = next(after_request(record))
+    return outside(found.ci, 0.2)
+
+
+def holders(folder: Path) -> Society:
+    """Three who have a secret each and one who has none, at eight tables."""
+    society = Society(folder / "run.db", tables=TABLES)
+    for n, street in enumerate(STREETS):
+        secret = Secret(subject=f"a{n}", attribute="street", value=street, holder=f"a{n}")
+        society.member(f"a{n}", secrets=[secret])
+    society.member("b")
+    return society
+
+
+def unsure(luck: Random, size: float) -> float:
+    """Ten tables of twelve decisions, a fifth of which fail; those that are unsure more often, or no more often."""
+    with TemporaryDirectory() as folder:
+        society = Society(Path(folder) / "run.db", tables=10)
+        society.member("a")
+        for table in range(10):
+            before: list[int] = []
+            for tick in range(12):
+                likely = luck.uniform(0.2, 1)
+                failed = luck.random() < (0.2 + size * (0.6 - likely))
+                call = {"logprobs": [log(likely)]}
+                how = "defaulted" if failed else "chosen"
+                society.act("a", tick, shows=before, how=how, calls=[call], table=table)
+                before = [society.fact(tick, "message", "a", text="so", table=table)] if luck.random() < 0.3 else []
+        with society.run() as record:
+            found = {one.metric: one for one in passed_on(record)}
+    return float(found["uncertainty.passed_on_auc"].null["p"])
+
+
 RECORDED: dict[str, Case] = {
     "coalition": Case(coalition, 0.8),
     "rewritten messages": Case(rewritten, 1.0),
@@ -183,8 +256,11 @@ RECORDED: dict[str, Case] = {
     ),
     "rigged bids": Case(rigged, 1.0),
     "onset between conditions": Case(onset, 2.5),
+    "degrees of telling": Case(telling, 0.45),
+    "what comes back": Case(forgetting, 0.6),
+    "uncertainty of failures": Case(unsure, 0.6),
 }
-"""Slow ones: each seed plays markets of its own."""
+"""Slow ones: each seed plays markets, or writes a run file, of its own."""
 QUICK: dict[str, Case] = {
     "rigged bids": Case(partial(rigged, values=1, count=24), 1.0),
     "onset between conditions": Case(onset, 2.5),
@@ -192,5 +268,7 @@ QUICK: dict[str, Case] = {
     "concerted moves": Case(concerted, 1.0),
     "rewritten messages": Case(rewritten, 1.0),
     "coalition": Case(coalition, 0.8),
+    "degrees of telling": Case(telling, 0.45),
+    "uncertainty of failures": Case(unsure, 0.6),
 }
-"""The same with less luck of their own."""
+"""The same with less luck of their own, without the slowest."""

@@ -42,10 +42,10 @@ def pruned_share(edges: Sequence[tuple[Hashable, Hashable]], symptom: Hashable, 
     return 1 - len(ancestors(edges, symptom)) / earlier if earlier else None
 
 
-def blame(step: int, replaced: tuple[int, int], redone: tuple[int, int]) -> Blame:
+def blame(step: int, replaced: tuple[int, int], redone: tuple[int, int], confidence: float = 0.95) -> Blame:
     """From (successes, replays) with the step replaced and with it redone."""
     p, q = replaced[0] / replaced[1], redone[0] / redone[1]
-    (low_p, high_p), (low_q, high_q) = wilson(*replaced), wilson(*redone)
+    (low_p, high_p), (low_q, high_q) = wilson(*replaced, confidence), wilson(*redone, confidence)
     low = sqrt((p - low_p) ** 2 + (high_q - q) ** 2)
     high = sqrt((high_p - p) ** 2 + (q - low_q) ** 2)
     return Blame(step, p - q, (p - q - low, p - q + high))
@@ -91,12 +91,15 @@ def measured(
 ) -> Iterator[Measurement]:
     """Of each suspect (its decision's place and agent; successes replaced, redone, of how many) the blame; the root.
 
-    `earlier`: how many decisions there were up to the last suspect, of which the pruned are a share.
+    `earlier`: how many decisions there were up to the last suspect, of which the pruned are a share. The root is found
+    by intervals that hold for all suspects at once (Bonferroni): with many, one of them stands out by chance.
     """
-    blamed = []
+    together = [
+        blame(number, (replaced, n), (redone, n), 1 - 0.05 / len(counts))
+        for number, (replaced, redone, n) in enumerate(counts)
+    ]
     for number, ((seq, agent), (replaced, redone, n)) in enumerate(zip(places, counts, strict=True)):
         one = blame(number, (replaced, n), (redone, n))
-        blamed.append(one)
         yield Measurement(
             metric="attribution.blame",
             value=one.score,
@@ -109,7 +112,7 @@ def measured(
             denominator="replays with the decision replaced, less those with it redone",
             of={"decision": seq, "agent": agent},
         )
-    found = root(blamed)
+    found = root(together)
     yield Measurement(
         metric="attribution.root",
         value=None if found is None else float(places[found][0]),

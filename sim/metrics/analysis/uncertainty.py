@@ -6,20 +6,28 @@ U_v = 1 − (1 − u_v)·Π_p (1 − w_pv·U_p), a noisy or over the steps it de
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from math import exp
+from itertools import compress
+from math import exp, fsum
 from statistics import fmean
 from typing import TypeAlias
 
 import polars as pl
+from scipy.stats import rankdata
 
 from sim.blobs import decode_logprobs
 from sim.metrics.frames import frames
 from sim.metrics.privacy.inference import auc
 from sim.metrics.provenance import made
 from sim.metrics.statistics.clusters import mean
+from sim.metrics.statistics.permutation import stratified
 from sim.metrics.statistics.shares import estimated
 from sim.record.schema import TABLES
-from sim.types import Measurement, Record
+from sim.types import JSON, Measurement, Record
+
+DRAWS = 99
+"""Shuffles of a test."""
+Place: TypeAlias = tuple[int, int]
+"""Table, and place of a decision in its log."""
 
 
 def local(logprobs: Sequence[float]) -> float | None:
@@ -51,11 +59,12 @@ def earliness(aurocs: Sequence[float], level: float = 0.75) -> int | None:
     return next((round_ for round_, each in enumerate(aurocs, 1) if each >= level), None)
 
 
-def passed_on(record: Record, weight: float = 0.5) -> Iterator[Measurement]:
+def passed_on(record: Record, weight: float = 0.5, n_perm: int = DRAWS) -> Iterator[Measurement]:
     """Mean uncertainty of decisions with log-probabilities, alone and with what came to them by what they were shown.
 
     An edge goes from the decision that made a fact to each whose view showed it or whose memory recalled it. How well
-    both tell the decisions that failed (defaulted, faulted or stale) from the others is beside them, as an AUC.
+    both tell the decisions that failed (defaulted, faulted or stale) from the others is beside them, as an AUC, whose
+    test shuffles within tables which of them failed.
     """
     own, failed = _own(record), _failed(record)
     through = _propagated(record, own, weight)
@@ -74,11 +83,15 @@ def passed_on(record: Record, weight: float = 0.5) -> Iterator[Measurement]:
             metric=f"uncertainty.{name}_auc", value=separated, n=len(scores), n_clusters=len(by_table),
             denominator="pairs of a decision that failed and one that did not",
             flags=("nothing failed, or all did",) if separated is None else (),
+            null={} if separated is None else _separation(found, failed, n_perm) | {"stat": separated},
         )  # fmt: skip
 
 
-Place: TypeAlias = tuple[int, int]
-"""Table, and place of a decision in its log."""
+def _separation(found: Mapping[Place, float], failed: Mapping[Place, bool], n_perm: int) -> dict[str, JSON]:
+    """Whether failures have higher ranks than by chance."""
+    ranks: list[float] = rankdata(list(found.values())).tolist()
+    bad, tables = [failed[place] for place in found], [table for table, _ in found]
+    return stratified(bad, ranks, tables, lambda who, each: fsum(compress(each, who)), n_perm).null
 
 
 def _own(record: Record) -> dict[Place, float]:
