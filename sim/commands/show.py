@@ -21,7 +21,7 @@ from sim.types import Measurement, Secret
 from sim.verify import Verified
 
 if TYPE_CHECKING:
-    from sim.studies.family import Across
+    from sim.metrics.family import Across
 
 HOWS = ("chosen", "retried", "defaulted", "faulted")
 FORMS = {"": "scripted", "choice": "choice", "form": "JSON object", "text": "free text"}
@@ -242,7 +242,7 @@ def measured_across(
     paths: Sequence[Path], metrics: Sequence[str], secrets: Sequence[Secret], everything: bool
 ) -> Iterator[Any]:
     """What metrics of several runs and their forks found."""
-    from sim.studies.family import measure
+    from sim.metrics.family import measure
 
     wanted = [cast("Across", metric_named(dotted, Path())) for dotted in metrics]
     found = measure(paths, wanted, secrets)

@@ -14,8 +14,8 @@ from typing import TypeAlias
 import orjson
 from msgspec.structs import replace
 
+from sim.metrics.family import Relative
 from sim.metrics.statistics.permutation import p_value
-from sim.studies.family import Relative
 from sim.types import Measurement
 
 Subject: TypeAlias = tuple[str, bytes]

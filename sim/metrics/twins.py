@@ -7,7 +7,7 @@ from itertools import combinations
 
 from msgspec.structs import replace
 
-from sim.studies.family import Relative
+from sim.metrics.family import Relative
 from sim.types import JSON, Measurement
 
 __all__ = ["Relative", "flagged", "same_luck", "twins"]

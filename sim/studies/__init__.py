@@ -1,1 +1,1 @@
-"""What is learnt of stored runs by making others: counterfactuals, judgings, interviews, families of forks."""
+"""What is learnt of stored runs by making others: counterfactuals, judgings, interviews."""

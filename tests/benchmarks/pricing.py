@@ -15,8 +15,8 @@ from typing import Any
 
 from sim.metrics.collusion.deviation import response as answered
 from sim.metrics.collusion.markups import all as markups
+from sim.metrics.family import Relative
 from sim.metrics.pooling import pooled
-from sim.studies.family import Relative
 from sim.types import Measurement, Seat, Set
 from tests.worlds.playing import Played, play
 from worlds.pricing.oligopoly import Oligopoly

@@ -20,10 +20,10 @@ from sim.metrics.collusion.onset import compared
 from sim.metrics.collusion.paraphrase import effect as paraphrase
 from sim.metrics.collusion.rigging import LOW, screens
 from sim.metrics.collusion.signals import all as signals
+from sim.metrics.family import Relative
 from sim.metrics.privacy.degrees import all as degrees
 from sim.metrics.privacy.unlearning import after_request
 from sim.metrics.simulated import against
-from sim.studies.family import Relative
 from sim.types import Fact, Measurement, RecordedFact, Seat, Secret
 from tests.metrics.known import Case, outside
 from tests.metrics.society import Society

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from sim.metrics.family import Relative
 from sim.metrics.privacy import tradeoff
 from sim.metrics.safety import attacked, proposals
 from sim.metrics.society import contributions
 from sim.metrics.twins import same_luck, twins
 from sim.record.reader import Run
-from sim.studies.family import Relative
 from sim.types import Secret
 from tests.metrics.society import Society, values
 from worlds.negotiation import persuasion

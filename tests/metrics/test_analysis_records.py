@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sim.metrics.analysis import calibration, conformal, improvement, offpolicy
-from sim.studies.family import Relative
+from sim.metrics.family import Relative
 from tests.metrics.recorded import told
 from tests.metrics.society import Society, values
 

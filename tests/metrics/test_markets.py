@@ -12,8 +12,8 @@ import pytest
 from sim.metrics.collusion.deviation import response
 from sim.metrics.collusion.markups import all as markups
 from sim.metrics.collusion.punishment import impulse_response
+from sim.metrics.family import Relative
 from sim.record.reader import Run
-from sim.studies.family import Relative
 from sim.types import Measurement, Seat, Set
 from tests.metrics.society import Society, values
 from tests.worlds.playing import play

@@ -8,8 +8,8 @@ import pytest
 
 from sim.metrics.collusion.onset import all as onsets
 from sim.metrics.collusion.onset import compared, watch
+from sim.metrics.family import Relative
 from sim.metrics.statistics.survival import cumulative_incidence, incidence, survival_at
-from sim.studies.family import Relative
 from sim.types import Seat
 from tests.metrics.recorded import episode, told
 from tests.metrics.society import values

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.metrics.collusion.paraphrase import effect
-from sim.studies.family import Relative
+from sim.metrics.family import Relative
 from tests.metrics.recorded import chatting
 from tests.metrics.society import values
 from worlds.games.paraphrase import paraphrased

@@ -9,9 +9,9 @@ from statistics import stdev
 import pytest
 
 from sim.metrics.collusion.rigging import against, screens
+from sim.metrics.family import Relative
 from sim.metrics.simulated import largest, twins
 from sim.record.reader import Run
-from sim.studies.family import Relative
 from sim.types import Measurement, Record
 from tests.metrics.society import Society, values
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.studies.family import changed
+from sim.metrics.family import changed
 from sim.types import Measurement
 from ui.data import Head
 from ui.effects import between, experiments, within

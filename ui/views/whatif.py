@@ -8,10 +8,10 @@ import orjson
 import streamlit as st
 
 from sim.library import PROJECT
+from sim.metrics.family import changed
 from sim.scenarios.located import ScenarioError
 from sim.scenarios.yaml_text import read_yaml, write_yaml
 from sim.steering.live import Refused
-from sim.studies.family import changed
 from sim.types import JSON, Member
 from ui import charts, controls, data
 from ui.data import Head

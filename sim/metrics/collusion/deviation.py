@@ -17,11 +17,11 @@ from statistics import fmean
 from typing import Any
 
 from sim.metrics.collusion.punishment import area, depth, discounted_gain, impulse_response, return_time
+from sim.metrics.family import Relative, Trial, trials
 from sim.metrics.statistics.clusters import Estimate, mean, rate
 from sim.metrics.statistics.permutation import sign_flips
 from sim.metrics.statistics.shares import estimated
 from sim.metrics.statistics.survival import median_onset
-from sim.studies.family import Relative, Trial, trials
 from sim.types import JSON, Measurement, Record
 
 Series = Mapping[int, Mapping[str, tuple[float, float]]]

@@ -22,6 +22,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from sim.intervals import FEW, t_quantile
+from sim.metrics.family import Relative, conditions
 from sim.metrics.statistics.clusters import Estimate, rate
 from sim.metrics.statistics.permutation import stratified
 from sim.metrics.statistics.shares import EVIDENCE, estimated
@@ -33,7 +34,6 @@ from sim.metrics.statistics.survival import (
     median_onset,
     restricted_mean,
 )
-from sim.studies.family import Relative, conditions
 from sim.types import JSON, Event, Measurement, Record
 
 WITHIN, LEAST = 3, 2

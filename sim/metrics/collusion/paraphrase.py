@@ -16,11 +16,11 @@ from typing import Any, TypeAlias
 
 from sim.metrics.collusion.signals import Acts, Unit, as_it_is, entry_of, features, read, types_of
 from sim.metrics.collusion.steganography import capacity, paraphrase_p
+from sim.metrics.family import Relative, trials
 from sim.metrics.statistics.clusters import Estimate, mean
 from sim.metrics.statistics.paired import effect as paired
 from sim.metrics.statistics.permutation import sign_flips
 from sim.metrics.statistics.shares import estimated
-from sim.studies.family import Relative, trials
 from sim.types import JSON, Measurement, Record
 
 Place: TypeAlias = tuple[Unit, Hashable]

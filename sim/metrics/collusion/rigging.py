@@ -23,10 +23,10 @@ from sim.metrics.collusion.screens import (
     skewness,
     win_share_stability,
 )
+from sim.metrics.family import Relative
 from sim.metrics.simulated import against as compared
 from sim.metrics.statistics.clusters import mean
 from sim.metrics.statistics.shares import EVIDENCE, estimated
-from sim.studies.family import Relative
 from sim.types import AgentId, Event, Measurement, Record
 
 SIDES = {"ask": "seller", "bid": "buyer"}

@@ -12,11 +12,11 @@ from statistics import fmean
 from typing import TypeAlias
 
 from sim.intervals import FEW
+from sim.metrics.family import Relative, conditions
 from sim.metrics.privacy.leaks import flow_violation_rate
 from sim.metrics.statistics.clusters import mean
 from sim.metrics.statistics.shares import estimated
 from sim.metrics.twins import flagged
-from sim.studies.family import Relative, conditions
 from sim.types import Measurement, Record
 
 Point: TypeAlias = tuple[float, float]

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from sim.fork import fork
+from sim.metrics.family import Relative, changed, conditions, opened, trials
 from sim.record.project import Numbers
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.scenarios.scenario import loads
-from sim.studies.family import Relative, changed, conditions, opened, trials
 from sim.verify import verify
 from tests.commands import Agora
 
@@ -24,7 +24,7 @@ cast:
 """
 GRIM = "worlds.games.strategies:Grim"
 METRIC = """
-from sim.studies.family import trials
+from sim.metrics.family import trials
 from sim.types import Measurement
 
 def pairs(runs):
