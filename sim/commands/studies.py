@@ -132,3 +132,41 @@ def judge(
     for each in paths:
         keep(each, [one for one in found if one.of.get("run") == each.stem])
     say(f"{path.stem}: the judging", *measured(path, found, False))
+
+
+@app.command()
+def rescore(
+    name: RunName,
+    model: Annotated[
+        str, typer.Option(help="Who scores: one of the run's models, or an entry like {engine: vllm, model: embedded}.")
+    ] = "",
+    policy: Annotated[str, typer.Option(metavar="NAME@V=FOLDER", help="Weights that it scores with.")] = "",
+    of: Annotated[str, typer.Option(metavar="NAME", help="Only the answers of this entry of the run's models.")] = "",
+    runs: Folder = RUNS,
+    budget: Budget = None,
+    quiet: Quiet = False,
+) -> None:
+    """How likely another model or policy gives a run's answers, and what it would have earned with them.
+
+    The scores are a run of its own, with the same answers, that agora resume goes on with; the run that is scored is
+    only read. Without --model and --policy each model scores its own answers: the weights then say how exact that is.
+    """
+    from sim.commands.progress import watched
+    from sim.commands.show import ending, measured
+    from sim.commands.terminal import say
+    from sim.library import find, keep
+    from sim.metrics.analysis.offpolicy import valued
+    from sim.record.reader import Run
+    from sim.runs import go
+    from sim.studies.rescoring import rescoring
+
+    path = find(runs, name)
+    scored = rescoring(path, runs, model=model, policy=policy, of=of)
+    session = watched(lambda attach: go(scored, attach=attach, budget=budget), quiet)
+    if session.status != "finished":
+        say(ending(session, budget))
+        raise typer.Exit(EXITS[session.status])
+    with Run(path) as behaviour, Run(scored) as target:
+        found = list(valued(behaviour, target, {"behaviour": path.stem, "target": scored.stem}))
+    keep(path, found)
+    say(f"{scored.stem}: the answers of {path.stem}, scored", *measured(path, found, True))
