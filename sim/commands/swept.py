@@ -53,7 +53,7 @@ def _ended(place: int, cell: Cell, statuses: Mapping[Path, str], cells: int) -> 
 
 
 def _measured(cells: Sequence[Cell], statuses: Mapping[Path, str]) -> Iterator[Any]:
-    """A row for each number about a whole run and each setting: the mean over its finished runs, with its interval."""
+    """A row for each number about a whole run, and each setting that has it: the mean over the finished runs."""
     project = next(iter(statuses)).with_name(PROJECT)
     with Numbers(project) as numbers:
         kept = numbers.overall()
@@ -63,7 +63,7 @@ def _measured(cells: Sequence[Cell], statuses: Mapping[Path, str]) -> Iterator[A
     rows: list[tuple[str, ...]] = []
     for place, cell in enumerate(cells, 1):
         done = {path.stem: _own(kept.get(path.stem, ())) for path in cell.runs if statuses[path] == "finished"}
-        rows += [_row(one, str(place) if len(cells) > 1 else "") for one in pooled(done)]
+        rows += [_row(one, str(place) if len(cells) > 1 else "") for one in pooled(done) if one.value is not None]
     if rows:
         yield columns(("measure", "setting", "mean", "unit", "runs", "interval"), sorted(rows, key=itemgetter(0)))
 
@@ -77,6 +77,6 @@ def _own(found: Sequence[Measurement]) -> list[Measurement]:
 
 
 def _row(one: Measurement, setting: str) -> tuple[str, ...]:
-    mean = "–" if one.value is None else number(one.value)
+    mean = "" if one.value is None else number(one.value)
     interval = f"[{number(one.ci[0])}, {number(one.ci[1])}]" if one.ci else ""
     return one.metric, setting, mean, one.unit, str(one.n_clusters), interval
