@@ -8,9 +8,11 @@ of episodes before is where its memory begins.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
+from agents.emotion import Emotion, told
 from agents.memory import START, Entry, Memory, clip
 from agents.prompt import identity_text, note, prompt, reflection_messages, summary_messages, system_text
 from sim.answers import parse
@@ -27,7 +29,8 @@ class LLMAgent:
 
     Settings: `instructions`, words that end the system message; `memory_tokens`, the budget of its memory (a third of
     the context where not given; 0: it remembers nothing); `writer`, the entry of `models` that writes its memory (its
-    own where not given); `reflect`, whether it begins with a call of its own about the episodes before this one.
+    own where not given); `reflect`, whether it begins with a call of its own about the episodes before this one;
+    `emotion`, the `Emotion` that it has, if any.
     """
 
     def __init__(
@@ -38,11 +41,13 @@ class LLMAgent:
         memory_tokens: int | None = None,
         writer: str = "",
         reflect: bool = False,
+        emotion: Mapping[str, JSON] | None = None,
     ) -> None:
         self.member = member
         self.instructions = instructions
         self.memory_tokens = member.context // 3 if memory_tokens is None else memory_tokens
         self.writer, self.reflect = writer or member.model, reflect
+        self.emotion = None if emotion is None else Emotion(emotion)
         self._start = Memory(summary=clip(member.past, int(self.memory_tokens / 2 * START)))
         self.state: object = self._start
         self._identity = identity_text(member)
@@ -52,18 +57,20 @@ class LLMAgent:
         memory = self.state
         assert isinstance(memory, Memory)
         context, budget = self.member.context, self.memory_tokens
+        feels = None if self.emotion is None else self.emotion.after(memory.feels, streams.draw("emotion"))
+        feeling = told(feels) if feels else ""
         system = system_text(turn.rules, self._identity, self.instructions, context)
         memory, blank = yield from self._reflected(system, memory)
         memory, forgot = yield from self._condensed(system, memory)
 
-        asked = prompt(system, turn, memory, context, budget)
+        asked = prompt(system, turn, memory, context, budget, feeling)
         first, memory = yield from self._ask(asked.messages(), turn.format, "act", asked.max_tokens, memory)
         answer, reason = judged(turn.format, first)
         how: How = "chosen"
         if reason:
             # A failed call may have been too long, so it is made again with less.
             failed = _failed(first)
-            again = prompt(system, turn, memory, context * 4 // 5, budget // 2) if failed else asked
+            again = prompt(system, turn, memory, context * 4 // 5, budget // 2, feeling) if failed else asked
             messages = again.messages("" if failed else note(first.text, reason))
             second, memory = yield from self._ask(messages, turn.format, "rethink", again.max_tokens, memory)
             answer, still = judged(turn.format, second)
@@ -75,8 +82,9 @@ class LLMAgent:
             answer=answer,
             how=how,
             reason="; ".join(part for part in (reason[:_LONGEST_REASON], blank, forgot) if part),
-            state=self._remembering(memory, turn, answer),
+            state=self._remembering(replace(memory, feels=feels), turn, answer),
             recalls=asked.memory.facts,
+            feels=feels,
         )
 
     def _ask(

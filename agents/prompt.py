@@ -51,6 +51,8 @@ class Prompt:
     """The part of the agent's memory that is used."""
     view: str
     """The latest view in words."""
+    feeling: str
+    """What the agent feels, in words; empty where it has no emotion."""
     how: str
     """How to answer."""
     max_tokens: int
@@ -59,20 +61,20 @@ class Prompt:
     def messages(self, note: str = "") -> tuple[Message, ...]:
         """Two messages; `note` says what was wrong with the first answer."""
         remembered = f"What you remember:\n{text}" if (text := self.memory.text) else ""
-        parts = [remembered, f"Now:\n{self.view}", note, self.how]
+        parts = [remembered, f"Now:\n{self.view}", self.feeling, note, self.how]
         user = "\n\n".join(part for part in parts if part)
         return Message(role="system", text=self.system), Message(role="user", text=user)
 
 
-def prompt(system: str, turn: Turn, memory: Memory, context: int, memory_tokens: int) -> Prompt:
+def prompt(system: str, turn: Turn, memory: Memory, context: int, memory_tokens: int, feeling: str = "") -> Prompt:
     """The prompt of a turn within `context` tokens, answer included: the view first, then as much memory as fits."""
     answer = min(max_tokens(turn.format), context // 3)
     how = clip(describe(turn.format), memory.room(context // 4))
-    fixed = memory.tokens(system) + memory.tokens(how) + memory.tokens("x" * _NOTE) + answer + 2 * PER_MESSAGE
+    fixed = memory.tokens(system) + memory.tokens(feeling + how) + memory.tokens("x" * _NOTE) + answer + 2 * PER_MESSAGE
     left = max(0, context - fixed)
     view = clip(turn.text, memory.room(left))
     used = memory.recent(min(memory_tokens, left - memory.tokens(view)))
-    return Prompt(system=system, memory=used, view=view, how=how, max_tokens=answer)
+    return Prompt(system=system, memory=used, view=view, feeling=feeling, how=how, max_tokens=answer)
 
 
 def note(said: str | None, reason: str) -> str:
