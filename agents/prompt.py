@@ -54,8 +54,8 @@ class Prompt:
     """The part of the agent's memory that is used."""
     view: str
     """The latest view in words."""
-    thought: str
-    """What the agent thought before it answers, as it is reminded of it; empty: nothing."""
+    inner: str
+    """What goes on in the agent, in words: what it feels, what it has thought; empty: nothing."""
     how: str
     """How to answer."""
     max_tokens: int
@@ -64,7 +64,7 @@ class Prompt:
     def messages(self, note: str = "") -> tuple[Message, ...]:
         """Two messages; `note` says what was wrong with the first answer."""
         remembered = f"What you remember:\n{text}" if (text := self.memory.text) else ""
-        parts = [remembered, f"Now:\n{self.view}", self.thought, note, self.how]
+        parts = [remembered, f"Now:\n{self.view}", self.inner, note, self.how]
         user = "\n\n".join(part for part in parts if part)
         return Message(role="system", text=self.system), Message(role="user", text=user)
 
@@ -75,25 +75,23 @@ def prompt(
     memory: Memory,
     context: int,
     memory_tokens: int,
-    thought: str = "",
+    inner: str = "",
     think: Text | None = None,
 ) -> Prompt:
     """The prompt of a turn within `context` tokens, answer included: the view first, then as much memory as fits.
 
-    `think`: the answer is not asked for yet, but such a thought about it.
+    `inner`: what goes on in the agent. `think`: the answer is not asked for yet, but such a thought about it.
     """
     answer = min(max_tokens(think or turn.format), context // 3)
     wanted = describe(turn.format)
     if think:
         wanted = f"You will be asked: {wanted}\n\n{_THINK} {describe(think)}"
-    how = clip(wanted, memory.room(context // 4))
-    if thought:
-        thought = f"You thought:\n{clip(thought, memory.room(context // 4))}"
-    fixed = memory.tokens(system) + memory.tokens(thought + how) + memory.tokens("x" * _NOTE) + answer + 2 * PER_MESSAGE
+    how, inner = (clip(text, memory.room(context // 4)) for text in (wanted, inner))
+    fixed = memory.tokens(system) + memory.tokens(inner + how) + memory.tokens("x" * _NOTE) + answer + 2 * PER_MESSAGE
     left = max(0, context - fixed)
     view = clip(turn.text, memory.room(left))
     used = memory.recent(min(memory_tokens, left - memory.tokens(view)))
-    return Prompt(system=system, memory=used, view=view, thought=thought, how=how, max_tokens=answer)
+    return Prompt(system=system, memory=used, view=view, inner=inner, how=how, max_tokens=answer)
 
 
 def note(said: str | None, reason: str) -> str:

@@ -43,14 +43,17 @@ class Log:
 
     @property
     def hash(self) -> str:
-        """Hash of all rows so far, in hex: blake2b over each one as a JSON array, bytes in hex."""
+        """Hash of all rows so far, in hex: blake2b over each one as a JSON array, bytes in hex.
+
+        A decision without a feeling counts without that column, so that emotions have changed nobody else's hash.
+        """
         for row in self._unhashed:
             self._hash.update(orjson.dumps(row, default=bytes.hex))
         self._unhashed.clear()
         return self._hash.hexdigest()
 
-    def _append(self, kind: str, row: Row) -> None:
-        self._unhashed.append(row)
+    def _append(self, kind: str, row: Row, hashed: Row | None = None) -> None:
+        self._unhashed.append(row if hashed is None else hashed)
         self.seq += 1
         self._put(kind, row)
 
@@ -89,7 +92,8 @@ class Log:
             decision.digest,
             decision.state,
         )
-        self._append("decisions", row)
+        felt = (*row, action.feels)
+        self._append("decisions", felt, row if action.feels is None else felt)
 
     def mark(self, tick: int, round_: int) -> None:
         """Close a round: store the hash so far, if anything was written since the last mark."""
@@ -104,7 +108,7 @@ class NoLog(Log):
     def __init__(self, table: int = 0) -> None:
         super().__init__(table, lambda _kind, _row: None)
 
-    def _append(self, kind: str, row: Row) -> None:
+    def _append(self, kind: str, row: Row, hashed: Row | None = None) -> None:
         pass
 
     def event(self, tick: int, round_: int, kind: str, agent: str = "", data: Any = None) -> None:

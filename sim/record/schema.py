@@ -13,7 +13,7 @@ from sqlmodel import Field, SQLModel
 
 from sim.types import JSON
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raised whenever a column of the run file changes."""
 
 LOG = ("events", "decisions", "facts")
@@ -91,6 +91,8 @@ class DecisionRow(_Logged, table=True):
     """Hash over the digests of its requests."""
     state: bytes | None
     """Hash of the world's whole state when the turn was seen, where the scenario asks for it."""
+    feels: str | None
+    """What the agent felt when it decided, where its mind has an emotion."""
 
 
 class FactRow(_Logged, table=True):

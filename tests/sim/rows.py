@@ -28,11 +28,16 @@ def fact(seq, number, kind="say", *, tbl=0, tick=0, actor="", audience="all", da
     return (tbl, seq, tick, 0, number, kind, actor, to, orjson.dumps(data or {}).decode(), encode_ids(answers))
 
 
-def decision(seq, agent, *, tbl=0, tick=5, seen=0, how="chosen", status="applied", shows=(), recalls=(), calls=0):
+def decision(
+    seq, agent, *, tbl=0, tick=5, seen=0, how="chosen", status="applied", shows=(), recalls=(), calls=0, feels=None
+):
     why = "sold" if status == "stale" else ""
     reason = "" if how == "chosen" else "no legal answer"
     blobs = (encode_ids(shows), encode_ids(recalls))
-    return (tbl, seq, tick, 0, agent, seen, 0, '"yes"', how, reason, status, why, *blobs, None, None, calls, None, None)
+    return (
+        *(tbl, seq, tick, 0, agent, seen, 0, '"yes"', how, reason, status, why, *blobs),
+        *(None, None, calls, None, None, feels),
+    )
 
 
 SAMPLING = '{"temperature":0.8,"top_p":1.0,"max_tokens":9}'
