@@ -50,7 +50,7 @@ def test_information_gain_is_a_difference_of_probabilities_and_none_at_the_answe
 
 
 def test_log_ratio() -> None:
-    assert stream("{kind: log_ratio, agg: sum}") == pytest.approx([0.75, -0.5, 2, 0, 1, 1, 1, -1, 2, 0]), "of a decision"
+    assert stream("{kind: log_ratio, agg: sum}") == pytest.approx([0.75, -0.5, 2, 0, 1, 1, 1, -1, 2, 0])
     halved = stream("{kind: log_ratio, agg: mean, beta: 0.5}")
     assert halved == pytest.approx([0.1875, -0.25, 1 / 3, 0, 0.125, 0.125, 0.5, -0.25, 1, 0])
     # π shown what is hidden from the actor comes with the extras
