@@ -7,7 +7,7 @@ share their luck from one setting to another.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +26,7 @@ MOST = 10_000
 """Runs past which a sweep is taken for a mistake."""
 
 _WORDS = re.compile(r"\w[\w .()-]*")
+_ID = re.compile(r"(?P<name>.+?)(-(?P<place>\d+))?-s(?P<seed>\d+)")
 
 
 class Cell(NamedTuple):
@@ -42,6 +43,27 @@ class Sweep(NamedTuple):
     name: str
     """What all ids start with."""
     cells: list[Cell]
+
+
+class Setting(NamedTuple):
+    """What a folder has of one setting of a sweep."""
+
+    sets: str
+    """What was set, in words; empty where nothing was."""
+    runs: dict[int, str]
+    """Ids by seed."""
+
+
+def known(tags: Mapping[str, Sequence[str]]) -> dict[str, list[Setting]]:
+    """The settings of every sweep, by its name, from the tags of the runs of a folder, by their ids."""
+    found: dict[str, dict[int, Setting]] = {}
+    for run, own in sorted(tags.items()):
+        read = _ID.fullmatch(run)
+        if read and (name := read["name"]) in own:
+            sets = "  ".join(tag for tag in own if "=" in tag)
+            setting = found.setdefault(name, {}).setdefault(int(read["place"] or 1), Setting(sets, {}))
+            setting.runs[int(read["seed"])] = run
+    return {name: [settings[place] for place in sorted(settings)] for name, settings in found.items()}
 
 
 def settings(over: Sequence[str]) -> list[tuple[str, ...]]:

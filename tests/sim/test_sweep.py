@@ -12,10 +12,10 @@ import yaml
 from sim.commands.failures import BadInput
 from sim.commands.sweeping import status_of
 from sim.library import PROJECT, files, find_all
-from sim.record.project import Numbers
+from sim.record.project import Numbers, Project
 from sim.record.reader import Run
 from sim.scenarios.located import ScenarioError
-from sim.sweep import settings, sweep
+from sim.sweep import Setting, known, settings, sweep
 from tests.commands import Agora, Process, wait_until
 
 PLAY: dict[str, Any] = {
@@ -92,6 +92,23 @@ def test_ids_seeds_and_tags(tmp_path: Path) -> None:
         assert numbers.tags("pd-2-s4") == ("pd", "world.rounds=5")
     alone = sweep(written(tmp_path), tmp_path / "runs", seeds=2, name="one")
     assert [path.stem for path in alone.cells[0].runs] == ["one-s3", "one-s4"]
+
+
+def test_a_sweep_is_known_by_the_tags_of_its_runs(tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    sweep(written(tmp_path), folder, over=["world.rounds=[2, 5]"], seeds=2, name="pd-2")
+    sweep(written(tmp_path), folder, seeds=1, name="one")
+    with Project(folder / PROJECT) as project:
+        project.tag("pd-2-1-s9", "not of the sweep")
+        project.tag("two-s3", "one")
+        tags = project.all_tags()
+    assert known(tags) == {
+        "one": [Setting("", {3: "one-s3"})],
+        "pd-2": [
+            Setting("world.rounds=2", {3: "pd-2-1-s3", 4: "pd-2-1-s4"}),
+            Setting("world.rounds=5", {3: "pd-2-2-s3", 4: "pd-2-2-s4"}),
+        ],
+    }
 
 
 def test_where_one_will_not_do_none_is_made(tmp_path: Path) -> None:
