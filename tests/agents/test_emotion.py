@@ -19,6 +19,8 @@ from agents.memory import Memory
 from sim.check import check_agent, generic_turns
 from sim.fork import fork
 from sim.log import Row
+from sim.metrics.frames import Frames
+from sim.metrics.integrity import faults
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.scenarios.located import ScenarioError
@@ -187,6 +189,8 @@ def test_it_is_recorded_and_replayed_and_only_where_there_is_one(tmp_path: Path)
     assert [felt for agent, _, felt in found if agent == "guest"] == [None] * (len(found) // 2)
     assert {felt for agent, _, felt in found if agent == "host"} == {"neutral", "anger"}
     assert verify(path).whole
+    with Run(path) as run:
+        assert not any(faults(run, Frames(run)).values()), "whoever recomputes the hashes counts feelings too"
 
 
 def test_a_fork_goes_on_from_it_and_may_change_it(tmp_path: Path) -> None:
