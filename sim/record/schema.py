@@ -13,7 +13,7 @@ from sqlmodel import Field, SQLModel
 
 from sim.types import JSON
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raised whenever a column of the run file changes."""
 
 LOG = ("events", "decisions", "facts")
@@ -142,6 +142,8 @@ class CallRow(_Run, table=True):
     logprobs: bytes | None
     distribution: str
     """Of which distribution the log-probabilities are: raw or processed."""
+    option_logprobs: bytes | None
+    """Of the options of a choice, in their order; NaN, or no value at all, where they are not known."""
     prompt_tokens: int
     cached_tokens: int
     completion_tokens: int
