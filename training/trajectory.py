@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from sim.record.reader import RecordedCall, Run
 from sim.scenarios.scenario import loads
-from sim.types import JSON, AgentId, Logprobs, RecordedDecision, Tokens
+from sim.types import JSON, AgentId, Logprobs, OptionLogprobs, RecordedDecision, Tokens
 
 WRITING = ("memory", "reflect")
 """Purposes of calls whose answers an agent remembers."""
@@ -86,8 +86,8 @@ class Row(Struct, frozen=True, kw_only=True):
     """The choice constraint: the legal answers in the order they were offered; empty: no choice."""
     bounds: tuple[int, int] | None = None
     """Of free text: most characters, and most tokens with end-of-turn; None: no free text."""
-    option_logprobs: tuple[float, ...] = ()
-    """Of the options under the behaviour policy, where they are known."""
+    option_logprobs: OptionLogprobs = ()
+    """Of the options under the behaviour policy; None where it is not known, empty where none is."""
     explored: float = 0.0
     """Share of uniform exploration mixed into the behaviour (ε); 0: none."""
     spans: tuple[Span, ...] = ()
@@ -118,12 +118,14 @@ def rows(
     trained: Collection[str] = (),
     entries: Collection[str] | None = None,
     writing: bool = False,
+    options: bool = False,
 ) -> list[Row]:
     """Every decision of a stored run, episode by episode, in log order. `trained` are the policies that learn.
 
     They learn where they spoke for one of these `entries` of `models:` (all, where not given). What an agent thought
     and, with `writing`, what it wrote into its memory has rows of its own, before the one that decided and of the same
-    turn.
+    turn. With `options`, rows hold what the record knows of options that were not sampled (a training reads that off
+    its weights instead).
 
     Raises TrajectoryError where the record lacks what the learner needs of a trained policy's call.
     """
@@ -146,6 +148,7 @@ def rows(
                 contexts=contexts,
                 hashes=hashes,
                 writing=writing,
+                options=options,
             )
             found += _episode(run, table, spec, calls)
     return found
@@ -177,6 +180,7 @@ class _Episode(NamedTuple):
     """Tokens that prompt and answer may take together, by entry."""
     hashes: Mapping[str, str]
     writing: bool
+    options: bool
 
 
 _Key: TypeAlias = tuple[int, AgentId, int, int]
@@ -268,6 +272,7 @@ def _said(call: RecordedCall | None, spec: _Episode) -> dict[str, Any]:
         "distribution": completion.distribution,
         "temperature": float(call.sampling["temperature"]),
         "options": tuple(form.get("choice", ())),
+        "option_logprobs": completion.option_logprobs if spec.options else (),
         "bounds": (form["text"], max(min(most, room), 2)) if "text" in form else None,
     }
 

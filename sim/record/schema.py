@@ -144,6 +144,8 @@ class CallRow(_Run, table=True):
     logprobs: bytes | None
     distribution: str
     """Of which distribution the log-probabilities are: raw or processed."""
+    option_logprobs: bytes | None
+    """Of the options of a choice, in their order; NaN, or no value at all, where they are not known."""
     prompt_tokens: int
     cached_tokens: int
     completion_tokens: int
