@@ -322,20 +322,34 @@ def measure(
         typer.Option(metavar="module:Name", help="A metric of all these runs and their forks together."),
     ] = None,
     secrets: Annotated[Path | None, typer.Option(help="A file of further secrets to look for.")] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Again and again while the run goes on; Ctrl-C leaves it.")
+    ] = False,
+    every: Annotated[str, typer.Option(metavar="TIME", help="Of --follow: how long to rest in between.")] = "5s",
     runs: Folder = RUNS,
     everything: All = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compute metrics of runs, the usual ones or others.
 
     Of a run that is not finished: so far. Of several runs: of each, and their means are shown. With --across: of the
-    finished ones and of all finished forks of them.
+    finished ones and of all finished forks of them. With --follow: of one run that goes on, until it has ended; the
+    numbers so far are kept, with the time at which they hold, and then the final ones in their place.
     """
+    from sim.commands.failures import BadInput
     from sim.commands.progress import working
     from sim.commands.show import measured, measured_across, measured_together
     from sim.library import find_all, metric_named, secrets_file
     from sim.library import measure as compute
 
     paths = find_all(runs, names)
+    if follow:
+        from sim.commands.following import followed
+
+        if across or len(paths) > 1:
+            raise BadInput("--follow measures one run alone; name one, without --across")
+        followed(paths[0], metric or [], secrets_file(secrets) if secrets else [], every, everything, quiet)
+        return
     if across:
         _print(*measured_across(paths, across, secrets_file(secrets) if secrets else [], everything))
         return
@@ -343,7 +357,7 @@ def measure(
     known = secrets_file(secrets) if secrets else []
     found = []
     for number, path in enumerate(paths, 1):
-        with working(f"Measuring {path.stem} ({number} of {len(paths)})"):
+        with working(f"Measuring {path.stem} ({number} of {len(paths)})", quiet):
             found.append((path, compute(path, wanted, known)))
     if len(found) == 1:
         _print(*measured(*found[0], everything))

@@ -278,6 +278,23 @@ class MeasurementRow(_Project, table=True):
     version: int = Field(1, sa_column_kwargs={"server_default": "1"})
 
 
+class SoFarRow(_Project, table=True):
+    """What was measured on a run that had not ended; gone as soon as its final numbers are kept."""
+
+    __tablename__ = "so_far"
+    run: str = Field(primary_key=True)
+    asked: str = Field(primary_key=True)
+    """The metrics that were asked for; empty: the usual ones."""
+    tick: int = Field(sa_type=BigInteger)
+    """Up to which the numbers hold, of the table that was furthest behind."""
+    rows: int = Field(sa_type=BigInteger)
+    """Rows of the logs of all tables up to which they hold."""
+    computed: str
+    """When, ISO 8601, UTC."""
+    found: str
+    """JSON list of objects, each with the columns of `measurements`."""
+
+
 class TagRow(_Project, table=True):
     """A word that a person put on a run."""
 
