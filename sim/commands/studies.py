@@ -146,7 +146,9 @@ def rescore(
     budget: Budget = None,
     quiet: Quiet = False,
 ) -> None:
-    """How likely another model or policy gives a run's answers, and what it would have earned with them.
+    """Score a run's answers by another model or policy.
+
+    How likely it gives them, and what it would have earned with them.
 
     The scores are a run of its own, with the same answers, that agora resume goes on with; the run that is scored is
     only read. Without --model and --policy each model scores its own answers: the weights then say how exact that is.
