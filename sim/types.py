@@ -156,6 +156,8 @@ class Action(Struct, frozen=True, kw_only=True):
     """The agent's state once this decision stands; None: unchanged."""
     recalls: tuple[FactId, ...] = ()
     """Facts that remembered things came from."""
+    feels: str | None = None
+    """What the agent felt when it decided, in a word of its mind's own; None where it has no emotion."""
 
     agent: AgentId = ""
     seen: int = 0

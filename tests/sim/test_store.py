@@ -60,7 +60,7 @@ rows = st.lists(
             st.tuples(
                 *(integer, integer, text, integer, integer, text, text, text, text, text),
                 *(st.binary(max_size=9), st.binary(max_size=9), st.none() | integer, st.none() | text),
-                *(integer, hashed, hashed),
+                *(integer, hashed, hashed, st.none() | text),
             ),
         ),
     ),

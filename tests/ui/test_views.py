@@ -15,11 +15,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from sim.fork import fork
+from sim.library import measure
 from sim.record.browse import END, Browse
 from sim.record.project import Project
 from sim.record.store import Store
 from sim.runs import go
 from sim.scenarios.yaml_text import read_yaml
+from sim.sweep import sweep
 from sim.types import Measurement
 from tests.sim.rows import call, decision, event, manifest, member
 from tests.ui.conftest import CLASS, SCENARIOS, SCRIPTED, SYNTHETIC, WORLDS, Seen, text_of
@@ -318,6 +320,25 @@ def test_two_runs_beside_each_other(seen: Seen) -> None:
     text = text_of(clean(seen("compare", runs="bargaining,bargaining-at10")))
     assert "are equal event by event" in text
     assert "First divergence" in text_of(clean(seen("compare"))), "the newest two that can be read"
+
+
+def test_settings_of_a_sweep_beside_each_other(seen: Seen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ["world.max_rounds=[1, 20]"]
+    cells = sweep(SCENARIOS / SCRIPTED["rubinstein"], tmp_path, over=settings, seeds=3, name="talks").cells
+    for path in [path for cell in cells for path in cell.runs][:-1]:
+        go(path)
+        measure(path)
+    monkeypatch.setenv("AGORA_RUNS", str(tmp_path))
+    assert "it takes two runs" not in text_of(clean(seen("compare")))
+    test = clean(seen("compare", what="settings of a sweep"))
+    text = text_of(test)
+    assert "What setting 2 changes: world.max_rounds=20" in text
+    differences, means = (one.value.to_dict("records") for one in test.dataframe)
+    assert {row["pairs"] for row in differences} == {2}, "the last run is not finished"
+    (early, late) = [row for row in means if (row["metric"], row["of"]) == ("bargaining.efficiency", "all")]
+    assert (early["setting"], early["runs"], late["setting"], late["runs"]) == (1, 3, 2, 2)
+    (row,) = [row for row in differences if (row["metric"], row["of"]) == ("bargaining.efficiency", "all")]
+    assert row["difference"] == pytest.approx(row["after"] - row["before"])
 
 
 def test_an_effect_is_a_mean_of_paired_differences(seen: Seen) -> None:
