@@ -2,8 +2,8 @@
 
 Left out: several machines and tensor parallelism (serve the model and use the `openai` engine). At temperature 0 the
 log-probabilities returned are those at temperature 1 under the same mask. Options that were not sampled have one where
-vLLM knows it on the way to the one that was: not where several hang on one branch that was not taken, nor where more
-than 20 tokens could follow and theirs is none of the likeliest 20.
+vLLM tells it on the way to the one that was: not where several hang on one branch that was not taken, nor where more
+than 20 tokens could follow and theirs is none of the likeliest 20, nor of tokens sampled in one batch with a score.
 """
 
 from __future__ import annotations
