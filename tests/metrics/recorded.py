@@ -24,10 +24,11 @@ from sim.metrics.family import Relative
 from sim.metrics.privacy.degrees import all as degrees
 from sim.metrics.privacy.unlearning import after_request
 from sim.metrics.simulated import against
-from sim.types import Fact, Measurement, RecordedFact, Seat, Secret
+from sim.types import Measurement, Seat, Secret
+from tests.metrics.dealings import told
 from tests.metrics.known import Case, outside
 from tests.metrics.society import Society
-from tests.worlds.playing import Played, play
+from tests.worlds.playing import play
 from worlds.games.matrix import Matrix
 from worlds.games.signals import Chatter, Colluder
 from worlds.markets.double_auction import ZIC, DoubleAuction
@@ -73,16 +74,6 @@ def _screened(record: Any) -> list[Measurement]:
 
 
 # --- when pairs begin to pass each other's work -------------------------------------------------------------
-
-
-def told(tables: Sequence[Sequence[tuple[str, str, dict[str, Any]]]], agents: Sequence[str] = ()) -> Any:
-    """A record of facts (kind, actor, data) by table."""
-    record = Played({}, [Seat(agent=agent) for agent in agents], tables=len(tables))
-    for table, facts in enumerate(tables):
-        for number, (kind, actor, data) in enumerate(facts):
-            fact = Fact(id=number, kind=kind, actor=actor, data=data)
-            record.played.append(RecordedFact(table=table, seq=number, tick=number, fact=fact))
-    return record
 
 
 def episode(pair: int, number: int, violations: Sequence[bool], **more: Any) -> tuple[str, str, dict[str, Any]]:

@@ -11,7 +11,8 @@ from sim.metrics.collusion.onset import compared, watch
 from sim.metrics.family import Relative
 from sim.metrics.statistics.survival import cumulative_incidence, incidence, survival_at
 from sim.types import Seat
-from tests.metrics.recorded import episode, told
+from tests.metrics.dealings import told
+from tests.metrics.recorded import episode
 from tests.metrics.society import values
 from tests.worlds.playing import play
 from worlds.verification.strategies import Compliant, Violating
