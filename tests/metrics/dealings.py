@@ -93,7 +93,7 @@ PIE = {"pie": 100.0}
 def bargains(
     luck: Random, anchored: float = 0.0, at_once: float = 0.3, words: float = 0.0, least: float = 60
 ) -> Played:
-    """Ten tables of six pairs. A first demand is taken, or ends in half the pie and so much of what it is above that."""
+    """Ten tables of six pairs. A first demand is taken, or ends in half the pie and so much of what is above it."""
     tables = []
     for _ in range(10):
         facts: list[Told] = []

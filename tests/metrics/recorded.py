@@ -24,6 +24,7 @@ from sim.metrics.family import Relative
 from sim.metrics.privacy.degrees import all as degrees
 from sim.metrics.privacy.unlearning import after_request
 from sim.metrics.simulated import against
+from sim.metrics.society.networks import communities
 from sim.types import Measurement, Seat, Secret
 from tests.metrics.dealings import told
 from tests.metrics.known import Case, outside
@@ -173,6 +174,17 @@ def coalition(luck: Random, size: float) -> float:
     return max(found.test.p, contrast.p) if found and contrast else 1.0
 
 
+def cliques(luck: Random, size: float) -> float:
+    """Twelve who write to each other in 22 pairs, those of two halves only among themselves, or not."""
+    pairs: set[tuple[int, int]] = set()
+    while len(pairs) < 22:
+        one, other = luck.sample(range(12), 2)
+        if luck.random() >= size or one % 2 == other % 2:
+            pairs.add((min(one, other), max(one, other)))
+    found = communities(sorted(pairs), restarts=1, n_perm=19)
+    return found.p if found else 1.0
+
+
 # --- secrets and failures ------------------------------------------------------------------------------------
 
 
@@ -247,6 +259,7 @@ RECORDED: dict[str, Case] = {
     ),
     "rigged bids": Case(rigged, 1.0),
     "onset between conditions": Case(onset, 2.5),
+    "private groups": Case(cliques, 1.0),
     "degrees of telling": Case(telling, 0.45),
     "what comes back": Case(forgetting, 0.6),
     "uncertainty of failures": Case(unsure, 0.6),
@@ -259,6 +272,7 @@ QUICK: dict[str, Case] = {
     "concerted moves": Case(concerted, 1.0),
     "rewritten messages": Case(rewritten, 1.0),
     "coalition": Case(coalition, 0.8),
+    "private groups": Case(cliques, 1.0),
     "degrees of telling": Case(telling, 0.45),
     "uncertainty of failures": Case(unsure, 0.6),
 }
