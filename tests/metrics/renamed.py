@@ -4,50 +4,52 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from shutil import copy
 
-Turn = Callable[[str], str]
 
+def renamed(path: Path, to: Path) -> Mapping[str, str]:
+    """Write the other run; by what agents and entries of the cast are called in the one, what they are in the other.
 
-def renamed(path: Path, to: Path) -> Turn:
-    """Write the other run; what turns the names in a text of the one into those of the other.
-
-    Members of an entry of the cast change places, entries get other names in the opposite order of the alphabet, and
-    the last table comes first.
+    Members of an entry change places, entries get names in the opposite order of the alphabet, and the last table comes
+    first.
     """
     copy(path, to)
     with closing(sqlite3.connect(to)) as file, file:
-        turn = _turn([agent for (agent,) in file.execute("SELECT DISTINCT agent FROM [cast] ORDER BY agent")])
+        entries = _entries(agent for (agent,) in file.execute("SELECT DISTINCT agent FROM [cast] ORDER BY agent"))
+        others = {entry: f"{chr(ord('z') - place)}{entry[::-1]}" for place, entry in enumerate(entries)}
+        agents = {
+            agent: others[entry] + twin.removeprefix(entry)
+            for entry, members in entries.items()
+            for agent, twin in zip(members, reversed(members), strict=True)
+        }
         (last,) = file.execute("SELECT max(tbl) FROM [cast]").fetchone()
         for (table,) in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-            found = file.execute(f"SELECT * FROM [{table}]")
-            names, rows = [column[0] for column in found.description], found.fetchall()
-            place = names.index("tbl") if "tbl" in names else None
-            file.execute(f"DELETE FROM [{table}]")
-            file.executemany(
-                f"INSERT INTO [{table}] VALUES ({', '.join('?' * len(names))})",
-                ([_other(one, n == place, last, turn) for n, one in enumerate(row)] for row in rows),
-            )
-    return turn
+            _rewrite(file, table, last, _turn(agents))
+    return others | agents
 
 
-def _other(value: object, is_table: bool, last: int, turn: Turn) -> object:
-    if is_table and isinstance(value, int):
-        return last - value
-    return turn(value) if isinstance(value, str) else value
-
-
-def _turn(agents: Sequence[str]) -> Turn:
-    entries: dict[str, list[str]] = {}
+def _entries(agents: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
     for agent in agents:
-        entries.setdefault(re.sub(r"-\d+$", "", agent), []).append(agent)
-    names = {
-        agent: f"{chr(ord('z') - place)}{entry[::-1]}{other.removeprefix(entry)}"
-        for place, (entry, members) in enumerate(entries.items())
-        for agent, other in zip(members, reversed(members), strict=True)
-    }
-    inside = re.compile(r"(?<![\w-])(" + "|".join(map(re.escape, names)) + r")(?![\w-])")
-    return lambda text: inside.sub(lambda found: names[found[0]], text)
+        found.setdefault(re.sub(r"-\d+$", "", agent), []).append(agent)
+    return found
+
+
+def _turn(agents: Mapping[str, str]) -> Callable[[str], str]:
+    inside = re.compile(r"(?<![\w-])(" + "|".join(map(re.escape, agents)) + r")(?![\w-])")
+    return lambda text: inside.sub(lambda found: agents[found[0]], text)
+
+
+def _rewrite(file: sqlite3.Connection, table: str, last: int, turn: Callable[[str], str]) -> None:
+    """Every text of a table with the other names, every row with the other place of its game table."""
+    found = file.execute(f"SELECT * FROM [{table}]")
+    columns, rows = [column[0] for column in found.description], found.fetchall()
+    file.execute(f"DELETE FROM [{table}]")
+    for row in rows:
+        values = [turn(value) if isinstance(value, str) else value for value in row]
+        if "tbl" in columns:
+            values[columns.index("tbl")] = last - row[columns.index("tbl")]
+        file.execute(f"INSERT INTO [{table}] VALUES ({', '.join('?' * len(values))})", values)
