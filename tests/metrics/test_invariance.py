@@ -17,7 +17,7 @@ from sim.scenarios.scenario import load
 from sim.types import Measurement, Secret
 from tests.benchmarks.contagion import platform
 from tests.metrics.dealings import PD, played, told
-from tests.metrics.public import OF_A_RECORD, public
+from tests.metrics.public import OF_A_RECORD, OF_RUNS, public
 from tests.metrics.renamed import renamed
 from tests.metrics.society import Society
 from worlds.games import society as games
@@ -175,6 +175,24 @@ APART = {
     "sim.metrics.judging.judge:rates": "a judging is blind: its items have numbers in place of names",
 }
 """What is not here, and why."""
+OF_SEVERAL = {
+    "sim.metrics.collusion.deviation:response": "test_markets:test_runs_are_clusters_and_forks_of_one_are_not",
+    "sim.metrics.collusion.onset:compared": "test_onset:test_conditions_are_compared_by_run",
+    "sim.metrics.collusion.paraphrase:effect": "test_paraphrase:both",
+    "sim.metrics.collusion.rigging:against": "test_rigging:test_p_is_the_rank_among_competitors",
+    "sim.metrics.privacy.tradeoff:compared": "test_across:test_fronts_of_conditions",
+    "sim.metrics.safety.attacked:compared": "test_across:test_under_attack_pairs_are_found_whatever_their_order",
+    "sim.metrics.safety.proposals:compared": "test_across:test_swapped_orders_of_runs",
+    "sim.metrics.society.contributions:compared": "test_across:test_several_families_are_clusters",
+    "worlds.negotiation.persuasion:compared": "test_across:test_swapped_seats_of_runs",
+}
+"""Where runs are given in another order too."""
+ALIKE = {
+    "sim.metrics.analysis.offpolicy:compared": "the first of two runs is the behaviour: the order says which is which",
+    "worlds.privacy.attacks:compared": "as `sim.metrics.safety.attacked:compared`, which it calls",
+    "worlds.privacy.attacks:tradeoff": "as `sim.metrics.privacy.tradeoff:compared`, which it calls",
+}
+"""Where they are not, and why."""
 
 
 def test_every_public_metric_is_here() -> None:
@@ -182,7 +200,8 @@ def test_every_public_metric_is_here() -> None:
     whole = {path.removesuffix("all") for path in there if path.endswith(":all")}
     assert [one for one in public(OF_A_RECORD) if one not in there and not one.startswith(tuple(whole))] == []
     assert there - public(OF_A_RECORD).keys() == set()
-    for named in BY_HAND.values():
+    assert public(OF_RUNS).keys() == OF_SEVERAL.keys() | ALIKE.keys()
+    for named in (*BY_HAND.values(), *OF_SEVERAL.values()):
         module, test = named.split(":")
         assert callable(getattr(import_module(f"tests.metrics.{module}"), test))
 
