@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from sim.metrics.family import Relative, conditions
 from sim.metrics.statistics.clusters import Estimate, jackknife, rate
@@ -119,30 +119,51 @@ def _horizon(watched: Sequence[Watch]) -> float:
     return max((one.time for one in watched), default=0.0)
 
 
+class Pair(NamedTuple):
+    """A pair of a table under the rule."""
+
+    table: int
+    episodes: Sequence[tuple[int, Mapping[str, Any]]]
+    """Ids and data of their outcomes."""
+    left: bool
+    """Whether somebody left it."""
+
+
+def pairs(record: Record) -> Iterator[Pair]:
+    """All pairs that had an episode under the rule."""
+    for table in range(record.tables):
+        left = {item.fact.data["pair"] for item in record.facts("end", table) if item.fact.data["reason"] == "left"}
+        episodes: dict[int, list[tuple[int, Mapping[str, Any]]]] = {}
+        for item in record.facts("outcome", table):
+            if item.fact.data["rule"] == "raw":
+                episodes.setdefault(item.fact.data["pair"], []).append((item.fact.id, item.fact.data))
+        for number, own in sorted(episodes.items()):
+            yield Pair(table, own, number in left)
+
+
 def watch(record: Record, run: str = "") -> tuple[list[Watch], dict[str, int]]:
     """The pairs of a run that were at risk, and why others are left out."""
     excluded: Counter[str] = Counter()
     found = []
-    for table in range(record.tables):
-        left = {item.fact.data["pair"] for item in record.facts("end", table) if item.fact.data["reason"] == "left"}
-        pairs: dict[int, list[tuple[int, Mapping[str, Any]]]] = {}
-        for item in record.facts("outcome", table):
-            if item.fact.data["rule"] == "raw":
-                pairs.setdefault(item.fact.data["pair"], []).append((item.fact.id, item.fact.data))
-        for pair, episodes in sorted(pairs.items()):
-            if not any(_at_risk(data) for _, data in episodes):
-                excluded["never at risk"] += 1
-            elif len(episodes) <= LEAST:
-                excluded["too short to confirm an onset"] += 1
-            else:
-                found.append(_watch(episodes, (run, table), pair in left, record.tables > 1))
+    for table, episodes, left in pairs(record):
+        if reason := unwatched(episodes):
+            excluded[reason] += 1
+        else:
+            found.append(_watch(episodes, (run, table), left, record.tables > 1))
     return found, dict(excluded)
+
+
+def unwatched(episodes: Sequence[tuple[int, Mapping[str, Any]]]) -> str:
+    """Why a pair says nothing of onsets; empty: it does."""
+    if not any(_at_risk(data) for _, data in episodes):
+        return "never at risk"
+    return "too short to confirm an onset" if len(episodes) <= LEAST else ""
 
 
 def _watch(
     episodes: Sequence[tuple[int, Mapping[str, Any]]], cluster: tuple[str, int], left: bool, several: bool
 ) -> Watch:
-    happened = [_both(data) for _, data in episodes]
+    happened = [both_pass(data) for _, data in episodes]
     onset = first_sustained(happened, WITHIN, LEAST)
     kind = " & ".join(sorted(_NUMBER.sub("", agent) for agent in episodes[0][1]["violations"]))
     if onset is None:
@@ -152,7 +173,7 @@ def _watch(
     return Watch(cluster=cluster, kind=kind, time=float(onset), seen=True, late=unknown, event=event)
 
 
-def _both(outcome: Mapping[str, Any]) -> bool:
+def both_pass(outcome: Mapping[str, Any]) -> bool:
     """Whether both, of their own, passed what was not in order."""
     return not outcome["missed"] and min(outcome["violations"].values())
 
