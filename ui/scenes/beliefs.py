@@ -20,7 +20,9 @@ READ = 8_000
 DRAWN = 60
 """Most agents with a line."""
 MET = 120
-"""Most agents of a picture of the graph, and, times four, links."""
+"""Most agents of a picture of the graph."""
+LINKS = 480
+"""Most links of it."""
 LEGEND = 8
 """Most lines that are told by their name beside the figure."""
 SAID = 6
@@ -75,7 +77,7 @@ def _row(agent: AgentId, each: Sequence[RecordedFact]) -> dict[str, object]:
 def _over_time(now: Moment, said: Opinions) -> object:
     """A line for each agent, in the colour of its role."""
     roles = {member.seat.agent: member.seat.role for member in members(now.run, now.table)}
-    order = list(dict.fromkeys(roles.values()))
+    order = list(dict.fromkeys(roles.get(agent, "") for agent in said))
     unit, title = axis(now.tick * now.head.tick_ms)
     series = []
     for agent, each in list(said.items())[:DRAWN]:
@@ -83,7 +85,7 @@ def _over_time(now: Moment, said: Opinions) -> object:
         x = [one.tick * now.head.tick_ms / unit for one in each]
         text = [f"{plotted(agent)}, round {one.fact.data['round']}: {one.fact.data['opinion']:.2f}" for one in each]
         y = [float(one.fact.data["opinion"]) for one in each]
-        tint = order.index(role) if len(order) > 1 and role in order else None
+        tint = order.index(role) if len(order) > 1 else None
         series.append(Series(name=plotted(agent, 30), x=x, y=y, text=text, mode="lines", tint=tint))
     made = lines(series, title, "opinion", height=430)
     made.update_yaxes(range=[-1.08, 1.08])
@@ -91,27 +93,21 @@ def _over_time(now: Moment, said: Opinions) -> object:
 
 
 def _graph(now: Moment, said: Opinions) -> None:
-    """Who listens to whom, coloured by what each thinks; of a viewer only whom it hears."""
+    """Who listens to whom, coloured by what each thinks; of a viewer only whom it hears. The nearer, the wider."""
     told = now.last(1, "graph")
     links = told[0].fact.data["listens"] if told else [[now.viewer, other] for other in said if other != now.viewer]
-    names = [agent for agent in said if agent]
-    if len(names) > MET:
-        hint(f"A graph of {len(names)} agents is too large to be drawn.")
+    thinks = {agent: float(each[-1].fact.data["opinion"]) for agent, each in said.items()}
+    place = {agent: n for n, agent in enumerate(thinks)}
+    edges = {
+        (min(place[a], place[b]), max(place[a], place[b])): 2.2 - abs(thinks[a] - thinks[b])
+        for a, b in links
+        if a in place and b in place
+    }
+    if len(thinks) > MET or len(edges) > LINKS:
+        hint(f"A graph of {len(thinks):,} agents and {len(edges):,} links is too large to be drawn.")
         return
-    place = {agent: n for n, agent in enumerate(names)}
-    known = [(place[a], place[b]) for a, b in links if a in place and b in place]
-    edges = {(min(link), max(link)): 1.0 for link in known}
-    nodes = [
-        Node(
-            name=plotted(agent, 20),
-            text=f"{plotted(agent)}: {said[agent][-1].fact.data['opinion']:.2f}",
-            shade=float(said[agent][-1].fact.data["opinion"]),
-        )
-        for agent in names
-    ]
-    figure(network(nodes, edges if len(edges) <= 4 * MET else {}), "graph", "Who listens to whom, by opinion")
-    if len(edges) > 4 * MET:
-        st.caption(f"{len(edges):,} links, not drawn.")
+    nodes = [Node(name=plotted(agent, 20), text=f"{plotted(agent)}: {x:.2f}", shade=x) for agent, x in thinks.items()]
+    figure(network(nodes, edges), "graph", "Who listens to whom, by opinion")
 
 
 # --- questions --------------------------------------------------------------------------------------------
