@@ -221,6 +221,23 @@ def test_pairs_of_the_world_meet_halfway_and_lose_nothing() -> None:
         before |= {each.fact.actor: each.fact.data["opinion"] for each in (one, other)}
 
 
+@given(
+    st.lists(st.floats(-1, 1), min_size=2, max_size=6),
+    st.sampled_from(["synchronous", "pair", "agent"]),
+    st.sampled_from(KINDS),
+    st.integers(0, 9),
+)
+@settings(max_examples=25, deadline=None)
+def test_no_rule_leaves_what_was_thought_at_first(values: list[float], schedule: str, kind: Any, seed: int) -> None:
+    """Every rule takes means or copies: opinions stay between the first ones, voters' among them."""
+    start = dict(zip("abcdef", values, strict=False))
+    record = society(start, kind, schedule=schedule, graph="erdos_renyi", density=0.7, rounds=6, seed=seed)
+    ends = last(record)
+    assert all(min(values) - 1e-12 <= x <= max(values) + 1e-12 for x in ends.values())
+    if kind is Voter:
+        assert set(ends.values()) <= set(values)
+
+
 # --- who sees what, and when ---------------------------------------------------------------------------------
 
 
