@@ -49,7 +49,7 @@ from sim.metrics.society.standings import Score, spread
 from sim.metrics.statistics.clusters import jackknife, mean, rate, ratio
 from sim.metrics.statistics.paired import effect
 from sim.metrics.statistics.permutation import exact_exposure, mcnemar
-from sim.metrics.statistics.ratios import Counts
+from sim.metrics.statistics.ratios import Counts, mantel_haenszel
 from sim.metrics.statistics.survival import cumulative_incidence, log_rank
 from worlds.games.rounds import Round
 from worlds.games.society import reciprocity
@@ -80,6 +80,16 @@ def contagion(luck: Random, size: float) -> float:
             a, n, c, m = a + (exposed and told), n + exposed, c + (told and not exposed), m + (not exposed)
         strata.append(Counts(a, n, c, m))
     return exact_exposure(strata)
+
+
+def shared(luck: Random, size: float) -> float:
+    """Six hundred decisions, half of them of people who see more later and tell more, which no stratum knows; or not."""
+    cells = Counter[tuple[bool, bool]]()
+    for place in range(600):
+        more = size * (place % 2)
+        cells[luck.random() < 0.2 + 0.5 * more, luck.random() < 0.1 + 0.3 * more] += 1
+    seen, others = (cells[later, True] + cells[later, False] for later in (True, False))
+    return outside(mantel_haenszel([Counts(cells[True, True], seen, cells[False, True], others)]).ci, 1.0)
 
 
 def forked(luck: Random, size: float) -> float:
@@ -453,6 +463,7 @@ def punishment(luck: Random, size: float) -> float:
 
 CASES: dict[str, Case] = {
     "contagion, exact": Case(contagion, 2.0),
+    "contagion, placebo": Case(shared, 1.0),
     "contagion, forked": Case(forked, 2.0),
     "judged rate, by prediction": Case(judged, 0.2),
     "judged rate, by errors": Case(partial(judged, by_errors=True), 0.2),

@@ -47,7 +47,7 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.privacy.attackers:all": ("attacker's guess",),
     "sim.metrics.privacy.attackers:attribute": ("attacker's guess",),
     "sim.metrics.privacy.attackers:membership": MEANS,
-    "sim.metrics.privacy.contagion:all": ("contagion, exact",),
+    "sim.metrics.privacy.contagion:all": ("contagion, exact", "contagion, placebo"),
     "sim.metrics.privacy.degrees:all": ("degrees of telling",),
     "sim.metrics.privacy.first_leaks:all": ("first leaks",),
     "sim.metrics.privacy.leaks:all": SHARES,
