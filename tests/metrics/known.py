@@ -83,9 +83,9 @@ def contagion(luck: Random, size: float) -> float:
 
 
 def shared(luck: Random, size: float) -> float:
-    """Six hundred decisions, half of them of people who see more later and tell more, which no stratum knows; or not."""
+    """Five hundred decisions, half by people who see more later and tell more, which no stratum knows; or not."""
     cells = Counter[tuple[bool, bool]]()
-    for place in range(600):
+    for place in range(500):
         more = size * (place % 2)
         cells[luck.random() < 0.2 + 0.5 * more, luck.random() < 0.1 + 0.3 * more] += 1
     seen, others = (cells[later, True] + cells[later, False] for later in (True, False))
