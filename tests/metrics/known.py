@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from itertools import product
+from operator import itemgetter
 from random import Random
 from typing import Any, NamedTuple
 
@@ -45,11 +46,11 @@ from sim.metrics.safety.violations import Accusation
 from sim.metrics.safety.writers import Written, guessed
 from sim.metrics.society.opinions import Move, Opinion, polarised, pulled
 from sim.metrics.society.standings import Score, spread
-from sim.metrics.statistics.clusters import mean, rate, ratio
+from sim.metrics.statistics.clusters import jackknife, mean, rate, ratio
 from sim.metrics.statistics.paired import effect
 from sim.metrics.statistics.permutation import exact_exposure, mcnemar
-from sim.metrics.statistics.ratios import Counts
-from sim.metrics.statistics.survival import log_rank
+from sim.metrics.statistics.ratios import Counts, mantel_haenszel
+from sim.metrics.statistics.survival import cumulative_incidence, log_rank
 from worlds.games.rounds import Round
 from worlds.games.society import reciprocity
 
@@ -79,6 +80,16 @@ def contagion(luck: Random, size: float) -> float:
             a, n, c, m = a + (exposed and told), n + exposed, c + (told and not exposed), m + (not exposed)
         strata.append(Counts(a, n, c, m))
     return exact_exposure(strata)
+
+
+def shared(luck: Random, size: float) -> float:
+    """Five hundred decisions, half by people who see more later and tell more, which no stratum knows; or not."""
+    cells = Counter[tuple[bool, bool]]()
+    for place in range(500):
+        more = size * (place % 2)
+        cells[luck.random() < 0.2 + 0.5 * more, luck.random() < 0.1 + 0.3 * more] += 1
+    seen, others = (cells[later, True] + cells[later, False] for later in (True, False))
+    return outside(mantel_haenszel([Counts(cells[True, True], seen, cells[False, True], others)]).ci, 1.0)
 
 
 def forked(luck: Random, size: float) -> float:
@@ -365,6 +376,21 @@ def rates(luck: Random, size: float) -> float:
     return outside(rate(runs, [50] * 20).ci, 0.2 + size)
 
 
+def leaked_first(luck: Random, size: float) -> float:
+    """Twenty tables of eight, who tell at each message by .1, or else are done by .1: ten of nineteen ever tell."""
+    kept = []
+    for table, _ in product(range(20), range(8)):
+        time, told, done = 0, False, False
+        while not (told or done):
+            time, told, done = time + 1, luck.random() < 0.1 + size, luck.random() < 0.1
+        kept.append((table, (float(time), told), done and not told))
+
+    def incidence(some: Any) -> float | None:
+        return cumulative_incidence([seen for _, seen, _ in some], [ended for *_, ended in some])
+
+    return outside(jackknife(kept, itemgetter(0), incidence, 1.0).ci, 10 / 19)
+
+
 def means(luck: Random, size: float) -> float:
     """One number of each of fifteen runs."""
     return outside(mean([luck.gauss(1, 0.5) for _ in range(15)]).ci, 1 + size)
@@ -437,6 +463,7 @@ def punishment(luck: Random, size: float) -> float:
 
 CASES: dict[str, Case] = {
     "contagion, exact": Case(contagion, 2.0),
+    "contagion, placebo": Case(shared, 1.0),
     "contagion, forked": Case(forked, 2.0),
     "judged rate, by prediction": Case(judged, 0.2),
     "judged rate, by errors": Case(partial(judged, by_errors=True), 0.2),
@@ -468,6 +495,7 @@ CASES: dict[str, Case] = {
     "reciprocity": Case(returned, 0.3),
     "utility under attack": Case(usefulness, 0.12),
     "rate over runs": Case(rates, 0.15),
+    "first leaks": Case(leaked_first, 0.15),
     "mean over runs": Case(means, 0.6),
     "ratio over runs": Case(ratios, 0.5),
     "policy off its record": Case(replayed, 0.4),

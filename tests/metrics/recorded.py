@@ -13,6 +13,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from sim.metrics.analysis import variance
 from sim.metrics.analysis.uncertainty import passed_on
 from sim.metrics.collusion.coalitions import group_contrast, message_groups
 from sim.metrics.collusion.joint_play import all as joint_play
@@ -185,6 +186,23 @@ def cliques(luck: Random, size: float) -> float:
     return found.p if found else 1.0
 
 
+# --- what tables earn ------------------------------------------------------------------------------------------
+
+
+def varied(luck: Random, size: float) -> float:
+    """Eight seeds in two conditions, five tables each, that lie one apart by themselves, or more."""
+    runs = []
+    for seed in range(8):
+        common = luck.gauss(0, 1)
+        for side in (0, 1):
+            earned = [common + luck.gauss(0, 1 + size) for _ in range(5)]
+            record = told([[("earned", "a", {})]] * 5)
+            record.rewards = lambda table=0, earned=earned: {"a": earned[table]}
+            runs.append(Relative(id=f"{seed}-{side}", record=record, scenario={"seed": seed, "world": {"side": side}}))
+    (found,) = (one for one in variance.compared(runs, 59) if one.of.get("source") == "table")
+    return outside(found.ci, 1.0)
+
+
 # --- secrets and failures ------------------------------------------------------------------------------------
 
 
@@ -260,6 +278,7 @@ RECORDED: dict[str, Case] = {
     "rigged bids": Case(rigged, 1.0),
     "onset between conditions": Case(onset, 2.5),
     "private groups": Case(cliques, 1.0),
+    "components of variance": Case(varied, 1.0),
     "degrees of telling": Case(telling, 0.45),
     "what comes back": Case(forgetting, 0.6),
     "uncertainty of failures": Case(unsure, 0.6),

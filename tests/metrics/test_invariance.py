@@ -78,6 +78,18 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "worlds.negotiation.persuasion:all",
         ),
     ),
+    "opinions/herding.yaml": (
+        ("tables=3", "world.questions=4"),
+        (
+            "worlds.opinions.herding_outcomes:against_signal",
+            "worlds.opinions.herding_outcomes:cascades",
+            "worlds.opinions.herding_outcomes:right",
+        ),
+    ),
+    "opinions/opinions.yaml": (
+        ("tables=3", "world.rounds=5"),
+        ("worlds.opinions.outcomes:consensus", "worlds.opinions.outcomes:settled"),
+    ),
     "platforms/forum_injection.yaml": (
         ("tables=2",),
         (
@@ -105,6 +117,7 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("tables=4",),
         (
             "sim.metrics.privacy.degrees:all",
+            "sim.metrics.privacy.first_leaks:all",
             "worlds.privacy.attacks:all",
             "worlds.privacy.outcomes:attack_success",
             "worlds.privacy.outcomes:benign_answer_rate",
@@ -160,6 +173,7 @@ WRITTEN = (
 )
 """On a run written by hand."""
 BY_HAND = {
+    "sim.metrics.collusion.onset_hazard:all": "test_onset_hazard:test_neither_names_nor_the_order_of_tables_matter",
     "sim.metrics.safety.claims:all": "test_deception:test_a_village_by_hand",
     "sim.metrics.safety.policies:norms": "test_policies:test_norms_of_secrets_are_a_policy",
     "sim.metrics.safety.pressure:all": "test_behaviour:test_pressure_by_hand",
@@ -176,8 +190,10 @@ APART = {
 }
 """What is not here, and why."""
 OF_SEVERAL = {
+    "sim.metrics.analysis.variance:compared": "test_variance:test_neither_names_nor_units_nor_order_matter",
     "sim.metrics.collusion.deviation:response": "test_markets:test_runs_are_clusters_and_forks_of_one_are_not",
     "sim.metrics.collusion.onset:compared": "test_onset:test_conditions_are_compared_by_run",
+    "sim.metrics.collusion.onset_hazard:compared": "test_onset_hazard:test_conditions_stand_against_the_first",
     "sim.metrics.collusion.paraphrase:effect": "test_paraphrase:both",
     "sim.metrics.collusion.rigging:against": "test_rigging:test_p_is_the_rank_among_competitors",
     "sim.metrics.privacy.tradeoff:compared": "test_across:test_fronts_of_conditions",

@@ -12,7 +12,8 @@ import pytest
 from sim.metrics.collusion.onset_hazard import BEFORE, EPISODE, Period, all, compared, measured, periods
 from sim.metrics.family import Relative
 from sim.metrics.statistics.glm import hazard_ratios
-from tests.metrics.recorded import episode, told
+from tests.metrics.dealings import told
+from tests.metrics.recorded import episode
 from tests.metrics.society import values
 
 
@@ -79,6 +80,25 @@ def test_conditions_stand_against_the_first() -> None:
     assert side.ci[0] <= 3 <= side.ci[1]
     assert side.ci[0] > 1
     assert side.n_clusters == 32
+    turned = values(compared(runs[::-1]))['onset.hazard_ratio against={"side":"a"} condition={"side":"b"}']
+    assert (turned.value, turned.n_clusters) == (pytest.approx(side.value), 32)
+
+
+def test_neither_names_nor_the_order_of_tables_matter() -> None:
+    record = society(Random(3), 0.06)
+    tables: list[list[Any]] = [[] for _ in range(record.tables)]
+    for item in record.facts("outcome"):
+        data = {key: _turned(value) for key, value in item.fact.data.items()}
+        tables[-1 - item.table].append(("outcome", "", data))
+    plain, other = values(all(record)), values(all(told(tables)))
+    assert {key: one.value for key, one in other.items()} == {
+        key: pytest.approx(one.value) for key, one in plain.items()
+    }
+
+
+def _turned(value: Any) -> Any:
+    """With the names of agents backwards."""
+    return {name[::-1]: each for name, each in value.items()} if isinstance(value, dict) else value
 
 
 def test_nobody_at_risk_and_one_table() -> None:
