@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from sim.types import AgentId, RecordedFact
-from ui.charts import Node, Series, lines, network
+from ui.charts import Node, Series, in_steps, lines, network
 from ui.data import Moment, axis, members
 from ui.facts import bubble
 from ui.markup import hint, plotted, show, tag
@@ -171,5 +171,4 @@ def _by_place(facts: Sequence[RecordedFact]) -> object:
         [Series(name="right", x=x, y=[sum(places[at]) / len(places[at]) for at in x])],
         "place in the order", "share of right answers", height=300,
     )  # fmt: skip
-    made.update_yaxes(range=[-0.05, 1.05])
-    return made.update_xaxes(tickformat="d")
+    return in_steps(made.update_yaxes(range=[-0.05, 1.05]))
