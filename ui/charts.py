@@ -84,6 +84,7 @@ def inked(figure: go.Figure, theme: str | None) -> go.Figure:
         axes(tickfont_color=ink, title_font_color=ink)
     bars = {"colorbar_tickfont_color": ink, "colorbar_title_font_color": ink}
     copy.update_traces(**bars, selector={"type": "heatmap"})
+    copy.update_traces(marker_colorbar_tickfont_color=ink, selector={"type": "scatter", "marker.showscale": True})
     return copy
 
 
@@ -243,7 +244,7 @@ def _coloured(nodes: Sequence[Node]) -> dict[str, object]:
     if not nodes or len(shades) < len(nodes):
         return {"color": [PALETTE[1] if node.lit else PALETTE[0] for node in nodes]}
     scale = [list(step) for step in ENDS]
-    return {"color": shades, "colorscale": scale, "cmin": -1, "cmax": 1, "colorbar": {"title": ""}}
+    return {"color": shades, "colorscale": scale, "cmin": -1, "cmax": 1, "showscale": True}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,15 +79,16 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
     ),
     "opinions/herding.yaml": (
-        ("tables=3", "world.questions=4"),
+        ("tables=3", "world.questions=5"),
         (
+            "sim.metrics.safety.pressure:all",
             "worlds.opinions.herding_outcomes:against_signal",
             "worlds.opinions.herding_outcomes:cascades",
             "worlds.opinions.herding_outcomes:right",
         ),
     ),
     "opinions/opinions.yaml": (
-        ("tables=3", "world.rounds=5"),
+        ("tables=3", "world.rounds=3"),
         ("worlds.opinions.outcomes:consensus", "worlds.opinions.outcomes:settled"),
     ),
     "platforms/forum_injection.yaml": (

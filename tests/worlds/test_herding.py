@@ -207,6 +207,7 @@ def test_confederates_are_shown_one_wrong_answer_and_stay_out_of_controls() -> N
     (answer,) = [fact for fact in do(world, 3, b=right).facts if fact.kind == "answer"]
     assert answer.audience == ("b",)
     assert world.observe(4, "x") is None, "a control"
+    assert "control" not in seen(world, "a", 4).text
     do(world, 4, a="A")
     assert seen(world, "b", 5).view["seen"] == []
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from sim.types import AgentId, RecordedFact
-from ui.charts import Node, Series, lines, network
+from ui.charts import Node, Series, in_steps, lines, network
 from ui.data import Moment, axis, members
 from ui.facts import bubble
 from ui.markup import hint, plotted, show, tag
@@ -122,8 +122,9 @@ def _questions(now: Moment) -> None:
         return
     known = right(facts, now.viewer)
     number = choice("Question", sorted(asked, reverse=True), "question", lambda one: f"question {one}")
-    data = asked[number].fact.data
-    show(bubble(now, asked[number], str(data["question"]), False, "· a control" if data["control"] else ""))
+    control = any(one.fact.data["control"] for one in _truths(facts, number))
+    words = str(asked[number].fact.data["question"])
+    show(bubble(now, asked[number], words, False, "· a control" if control else ""))
     told = f"The right answer: {known[number]}" if number in known else "What is right is not known here."
     show(tag("div", told, cls="dim"))
     table(answered(facts, number, now.viewer), "answers")
@@ -145,7 +146,7 @@ def answered(facts: Sequence[RecordedFact], number: int, viewer: AgentId) -> lis
     here = [one.fact for one in facts if one.fact.data.get("item") == number]
     signals = {one.audience[0]: one.data["signal"] for one in here if one.kind == "signal"}
     stated = {(one.actor, one.data["round"]): one.data["probability"] for one in here if one.kind == "stated"}
-    planned = next((one.data["planned"] for one in here if one.kind == "truth"), ())
+    planned = [agent for one in _truths(facts, number) for agent in one.fact.data["planned"]]
     rows = []
     for one in here:
         if one.kind == "answer":
@@ -154,6 +155,11 @@ def answered(facts: Sequence[RecordedFact], number: int, viewer: AgentId) -> lis
             row["probability"] = stated.get((one.actor, one.data["round"]))
             rows.append(row if viewer else row | {"by plan": "yes" if one.actor in planned else ""})
     return rows
+
+
+def _truths(facts: Sequence[RecordedFact], number: int) -> list[RecordedFact]:
+    """What the record keeps of a question; nothing for an agent."""
+    return [one for one in facts if one.fact.kind == "truth" and one.fact.data["item"] == number]
 
 
 def _line(facts: Sequence[RecordedFact], number: int, known: Mapping[int, str]) -> dict[str, object]:
@@ -171,5 +177,4 @@ def _by_place(facts: Sequence[RecordedFact]) -> object:
         [Series(name="right", x=x, y=[sum(places[at]) / len(places[at]) for at in x])],
         "place in the order", "share of right answers", height=300,
     )  # fmt: skip
-    made.update_yaxes(range=[-0.05, 1.05])
-    return made.update_xaxes(tickformat="d")
+    return in_steps(made.update_yaxes(range=[-0.05, 1.05]))

@@ -128,8 +128,8 @@ class Herding:
         number, control = self._number, self._params.control(self._number)
         self._question = asked = question(self._params, number, self._streams)
         self._order = self._drawn(control)
-        data = {"question": asked.question, "options": list(asked.options), "control": control}
-        self._asked_as = self._fact(happened, "question", ALL, data)
+        told = {"question": asked.question, "options": list(asked.options)}
+        self._asked_as = self._fact(happened, "question", ALL, told)
         self._signals = {
             agent: self._signal(agent, happened) for agent in self._order if self._params.signals is not None
         }
@@ -137,8 +137,8 @@ class Herding:
         wrong = self._streams.choice([one for one in asked.options if one != asked.right], "plan", number)
         self._plan = Told(wrong, self._fact(happened, "plan", planned, {"plan": wrong})) if planned else None
         signals = {agent: told.what for agent, told in self._signals.items()}
-        data = {"right": asked.right, "planned": list(planned), "order": list(self._order), "signals": signals}
-        self._fact(happened, "truth", NOBODY, data)
+        truth = {"right": asked.right, "control": control, "planned": list(planned), "order": list(self._order)}
+        self._fact(happened, "truth", NOBODY, truth | {"signals": signals})
         self._ask(opens, happened)
 
     def _drawn(self, control: bool) -> list[AgentId]:
