@@ -27,6 +27,8 @@ Audience: TypeAlias = str | tuple[AgentId, ...]
 """`"all"`, a channel id such as `"#general"`, or the agents who can see a fact."""
 Tokens: TypeAlias = tuple[int, ...]
 Logprobs: TypeAlias = tuple[float, ...]
+OptionLogprobs: TypeAlias = tuple[float | None, ...]
+"""Of the options of a choice, in their order; None where it is not known."""
 
 ALL = "all"
 
@@ -257,6 +259,8 @@ class Completion(Struct, frozen=True, kw_only=True):
     """Natural logarithms, one per sampled token."""
     distribution: Literal["", "raw", "processed"] = ""
     """Of which distribution: the model's own, or the masked and tempered one that was sampled."""
+    option_logprobs: OptionLogprobs = ()
+    """Of a choice: of every option, as `logprobs` are of what was sampled; empty where nothing is known of others."""
     usage: Usage = NO_USAGE
     latency: float = 0.0
     """Wall seconds from submission; never read by a simulation."""

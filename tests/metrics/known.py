@@ -16,6 +16,7 @@ from sim.metrics.analysis.attribution import measured as attributed
 from sim.metrics.analysis.calibration import Stated
 from sim.metrics.analysis.calibration import measured as calibrated
 from sim.metrics.analysis.conformal import covered
+from sim.metrics.analysis.offpolicy import evaluate
 from sim.metrics.collusion.coordination import coordination_test
 from sim.metrics.collusion.covert import leak
 from sim.metrics.collusion.market import variance_screen
@@ -41,7 +42,7 @@ from sim.metrics.safety.violations import Accusation
 from sim.metrics.safety.writers import Written, guessed
 from sim.metrics.society.opinions import Move, Opinion, polarised, pulled
 from sim.metrics.society.standings import Score, spread
-from sim.metrics.statistics.clusters import rate
+from sim.metrics.statistics.clusters import mean, rate, ratio
 from sim.metrics.statistics.paired import effect
 from sim.metrics.statistics.permutation import exact_exposure, mcnemar
 from sim.metrics.statistics.ratios import Counts
@@ -292,6 +293,17 @@ def camps(luck: Random, size: float) -> float:
     return float(found["polarisation.growth"].null["p"])
 
 
+def modes(luck: Random, size: float) -> float:
+    """Six tables of twenty opinions around one mean, or around two that are four deviations apart."""
+    held = [
+        Opinion(table, f"a{agent}", "x", agent, luck.gauss(size * (agent % 2), 1))
+        for table in range(6)
+        for agent in range(20)
+    ]
+    found = {one.metric: one for one in polarised(held, PERMUTATIONS)}
+    return float(found["polarisation.dip"].null["p"])
+
+
 def ranked(luck: Random, size: float) -> float:
     """Thirty tables of four players; one earns more."""
     scores = [Score(table, name, luck.gauss(size * (name == "a"), 1)) for table in range(30) for name in "abcd"]
@@ -333,6 +345,25 @@ def rates(luck: Random, size: float) -> float:
     """Twenty runs of fifty calls, each with a rate of its own, 20% in the mean."""
     runs = [sum(luck.random() < p for _ in range(50)) for p in (luck.betavariate(2, 8) for _ in range(20))]
     return outside(rate(runs, [50] * 20).ci, 0.2 + size)
+
+
+def means(luck: Random, size: float) -> float:
+    """One number of each of fifteen runs."""
+    return outside(mean([luck.gauss(1, 0.5) for _ in range(15)]).ci, 1 + size)
+
+
+def ratios(luck: Random, size: float) -> float:
+    """Fifteen runs of thirty to ninety decisions, each with calls of its own number a decision, two in the mean."""
+    sizes = [luck.randrange(30, 90) for _ in range(15)]
+    calls = [luck.gauss(2, 0.4) * n for n in sizes]
+    return outside(ratio(calls, sizes).ci, 2 + size)
+
+
+def replayed(luck: Random, size: float) -> float:
+    """Two hundred choices between two, weighed for a policy that takes one at .7; that pays more often, or as often."""
+    taken = [luck.random() < 0.5 for _ in range(200)]
+    paid = [float(luck.random() < (0.5 + size if one else 0.5)) for one in taken]
+    return outside(evaluate([1.4 if one else 0.6 for one in taken], paid, 199).ci, 0.5)
 
 
 def fault(luck: Random, size: float) -> float:
@@ -412,11 +443,15 @@ CASES: dict[str, Case] = {
     "fingerprint": Case(told_apart, 0.15),
     "pull of opinions": Case(swayed, 0.25),
     "growing apart": Case(camps, 0.3),
+    "two camps": Case(modes, 4.0),
     "ratings": Case(ranked, 1.0),
     "drift of acts": Case(habits, 0.3),
     "reciprocity": Case(returned, 0.3),
     "utility under attack": Case(usefulness, 0.12),
     "rate over runs": Case(rates, 0.15),
+    "mean over runs": Case(means, 0.6),
+    "ratio over runs": Case(ratios, 0.5),
+    "policy off its record": Case(replayed, 0.4),
     "blame": Case(fault, 0.5),
     "root of a failure": Case(culprit, 0.6),
     "fronts": Case(exchange, 0.15),

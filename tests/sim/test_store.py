@@ -174,13 +174,15 @@ def test_forgotten_texts_are_still_kept_once(store, monkeypatch):
 def test_a_call_is_found_by_its_key(store):
     system = store.text("You trade apples.")
     asked = store.text("Price?")
-    store.put("calls", call("ann", messages=f'[["system","{system}"],["user","{asked}"]]'))
+    messages = f'[["system","{system}"],["user","{asked}"]]'
+    store.put("calls", call("ann", messages=messages, options=(-0.5, None)))
     store.flush()
     completion = Completion(
         text="yes",
         ids=(5, 49151),
         logprobs=(-0.5, -0.10000000149011612),
         distribution="processed",
+        option_logprobs=(-0.5, None),
         usage=Usage(prompt=10, cached=4, completion=2),
         latency=0.25,
     )
