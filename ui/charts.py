@@ -87,7 +87,8 @@ def lines(series: Iterable[Series], x: str, y: str, height: int = 340) -> go.Fig
     """Series over a common axis."""
     figure, series = go.Figure(), list(series)
     for place, one in enumerate(series):
-        size = 8 + 2 * min(3, len(series) - 1 - place)  # where series coincide, those below look out
+        above = sum("markers" in other.mode and not other.faint for other in series[place + 1 :])
+        size = 8 + 1.5 * min(2, above)  # where series coincide, those below look out
         figure.add_scatter(
             x=list(one.x),
             y=list(one.y),
