@@ -15,6 +15,8 @@ MARKS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star", "he
 """A second way to tell series apart."""
 SCALE = "Cividis"
 """Of heat maps."""
+ENDS = ((0.0, PALETTE[0]), (0.5, "#C8C8C8"), (1.0, PALETTE[1]))
+"""From one end to the other, of what has a middle."""
 FONT = 13
 INK = {"light": "#4b4e58", "dark": "#c5c8d1"}
 """Of what is written in a figure, by the page's theme: at least 7 to 1 against its ground."""
@@ -37,6 +39,8 @@ class Series:
     """In the background."""
     dash: str = "solid"
     """Plotly's word for how the line is broken."""
+    tint: int | None = None
+    """Place of its colour and mark; None: its own place among the series."""
 
 
 def library() -> str:
@@ -86,8 +90,9 @@ def inked(figure: go.Figure, theme: str | None) -> go.Figure:
 def lines(series: Iterable[Series], x: str, y: str, height: int = 340) -> go.Figure:
     """Series over a common axis."""
     figure, series = go.Figure(), list(series)
-    for place, one in enumerate(series):
-        above = sum("markers" in other.mode and not other.faint for other in series[place + 1 :])
+    for at, one in enumerate(series):
+        place = at if one.tint is None else one.tint
+        above = sum("markers" in other.mode and not other.faint for other in series[at + 1 :])
         size = 8 + 1.5 * min(2, above)  # where series coincide, those below look out
         figure.add_scatter(
             x=list(one.x),
@@ -190,6 +195,8 @@ class Node:
     """Set apart."""
     weight: float = 1.0
     """How large."""
+    shade: float | None = None
+    """From −1 to 1, as a colour between two ends, where all nodes have one."""
 
 
 def network(nodes: Sequence[Node], edges: Mapping[tuple[int, int], float]) -> go.Figure:
@@ -218,7 +225,7 @@ def network(nodes: Sequence[Node], edges: Mapping[tuple[int, int], float]) -> go
         hoverinfo="text",
         marker={
             "size": [12 + 16 * math.sqrt(node.weight / top) for node in nodes],
-            "color": [PALETTE[1] if node.lit else PALETTE[0] for node in nodes],
+            **_coloured(nodes),
             "symbol": ["star" if node.lit else "circle" for node in nodes],
             "opacity": 1,
             "line": {"width": 1, "color": "rgba(127,127,127,0.8)"},
@@ -229,6 +236,15 @@ def network(nodes: Sequence[Node], edges: Mapping[tuple[int, int], float]) -> go
     figure.update_xaxes(visible=False, range=[-1.3, 1.3])
     figure.update_yaxes(visible=False, range=[-1.25, 1.25])
     return figure
+
+
+def _coloured(nodes: Sequence[Node]) -> dict[str, object]:
+    """Colours of nodes: by their shade where all have one, else by whether they are lit."""
+    shades = [node.shade for node in nodes if node.shade is not None]
+    if not nodes or len(shades) < len(nodes):
+        return {"color": [PALETTE[1] if node.lit else PALETTE[0] for node in nodes]}
+    scale = [list(step) for step in ENDS]
+    return {"color": shades, "colorscale": scale, "cmin": -1, "cmax": 1, "colorbar": {"title": ""}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,10 @@ from sim.verify import verify
 from tests.laws.societies import MORE, WORLDS, society
 from tests.laws.test_law4_kills import log_of
 
-AT = {"bargaining": 30, "double auction": 70, "matrix": 60, "forum": 9000, "oligopoly": 60, "verification": 60}
+AT = {
+    "bargaining": 30, "double auction": 70, "matrix": 60, "forum": 9000, "oligopoly": 60, "verification": 60,
+    "opinions": 60, "herding": 60,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

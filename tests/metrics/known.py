@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from random import Random
 from typing import Any, NamedTuple
 
@@ -20,6 +21,8 @@ from sim.metrics.analysis.offpolicy import evaluate
 from sim.metrics.collusion.coordination import coordination_test
 from sim.metrics.collusion.covert import leak
 from sim.metrics.collusion.market import variance_screen
+from sim.metrics.collusion.onset_hazard import Period
+from sim.metrics.collusion.onset_hazard import measured as hazards
 from sim.metrics.collusion.punishment import impulse_response
 from sim.metrics.collusion.screens import alternation_p, bid_cv, screen_p
 from sim.metrics.collusion.steganography import paraphrase_p
@@ -162,6 +165,21 @@ def onset(luck: Random, size: float) -> float | None:
         return [(min(time, 20.0), time < 20) for time in drawn]
 
     return log_rank(times(0.08), times(0.08 * (1 + size)))
+
+
+def begun(luck: Random, size: float) -> float:
+    """Thirty tables of five pairs in ten episodes; who has seen one of both do it begins 1 + size times as likely."""
+    rows = []
+    for table, pair in product(range(30), range(5)):
+        before = False
+        for number in range(1, 11):
+            began = luck.random() < 0.08 * (1 + size * before)
+            rows.append(Period(cluster=("", table), pair=pair, began=began, episode=number, before=before))
+            before = luck.random() < 0.5
+            if began:
+                break
+    _, found = hazards(rows, {})
+    return outside(found.ci, 1.0)
 
 
 def drift(luck: Random, size: float) -> float:
@@ -429,6 +447,7 @@ CASES: dict[str, Case] = {
     "variance screen": Case(calm, 0.6),
     "rotation": Case(rotation, 0.8),
     "onset, log-rank": Case(onset, 1.5),
+    "onset, hazard": Case(begun, 2.0),
     "drift": Case(drift, 0.3),
     "paired effect": Case(paired, 1.5),
     "paraphrase": Case(paraphrase, 0.4),
