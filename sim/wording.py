@@ -19,7 +19,7 @@ def told(data: JSON) -> str:
     if not isinstance(data, dict):
         return str(data)
     rest = [f"{key} {_value(value)}" for key, value in data.items() if key != "text"]
-    text = [str(data["text"])] if "text" in data else []
+    text = [str(data["text"])] if data.get("text", "") != "" else []
     return " · ".join([*text, *rest])
 
 

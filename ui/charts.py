@@ -93,7 +93,8 @@ def lines(series: Iterable[Series], x: str, y: str, height: int = 340) -> go.Fig
     figure, series = go.Figure(), list(series)
     for at, one in enumerate(series):
         place = at if one.tint is None else one.tint
-        size = 8 + 2 * min(3, len(series) - 1 - at)  # where series coincide, those below look out
+        above = sum("markers" in other.mode and not other.faint for other in series[at + 1 :])
+        size = 8 + 1.5 * min(2, above)  # where series coincide, those below look out
         figure.add_scatter(
             x=list(one.x),
             y=list(one.y),
@@ -199,8 +200,8 @@ class Node:
     """From −1 to 1, as a colour between two ends, where all nodes have one."""
 
 
-def network(nodes: Sequence[Node], edges: Mapping[tuple[int, int], float]) -> go.Figure:
-    """Nodes on a circle in their order; edges by place, wider and darker the more they carry."""
+def network(nodes: Sequence[Node], edges: Mapping[tuple[int, int], float], shade: str = "") -> go.Figure:
+    """Nodes on a circle in their order; edges by place, wider and darker the more they carry; `shade`: what that is."""
     angle = [math.pi / 2 - 2 * math.pi * place / max(1, len(nodes)) for place in range(len(nodes))]
     at = [(math.cos(one), math.sin(one)) for one in angle]
     figure = go.Figure()
@@ -225,7 +226,7 @@ def network(nodes: Sequence[Node], edges: Mapping[tuple[int, int], float]) -> go
         hoverinfo="text",
         marker={
             "size": [12 + 16 * math.sqrt(node.weight / top) for node in nodes],
-            **_coloured(nodes),
+            **_coloured(nodes, shade),
             "symbol": ["star" if node.lit else "circle" for node in nodes],
             "opacity": 1,
             "line": {"width": 1, "color": "rgba(127,127,127,0.8)"},
@@ -238,13 +239,14 @@ def network(nodes: Sequence[Node], edges: Mapping[tuple[int, int], float]) -> go
     return figure
 
 
-def _coloured(nodes: Sequence[Node]) -> dict[str, object]:
+def _coloured(nodes: Sequence[Node], shade: str) -> dict[str, object]:
     """Colours of nodes: by their shade where all have one, else by whether they are lit."""
     shades = [node.shade for node in nodes if node.shade is not None]
     if not nodes or len(shades) < len(nodes):
         return {"color": [PALETTE[1] if node.lit else PALETTE[0] for node in nodes]}
     scale = [list(step) for step in ENDS]
-    return {"color": shades, "colorscale": scale, "cmin": -1, "cmax": 1, "showscale": True}
+    bar = {"showscale": True, "colorbar": {"title": shade}}
+    return {"color": shades, "colorscale": scale, "cmin": -1, "cmax": 1, **bar}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

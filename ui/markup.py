@@ -24,7 +24,7 @@ STYLE = """<style>
 [data-testid="stSidebar"] {max-width: 15rem}
 :is(a, button, summary, canvas, input[type="range"]):focus-visible {outline: 2px solid #1c7aba !important;
   outline-offset: 1px}
-[data-testid="stBaseButton-segmented_controlActive"] p, [data-testid="stSliderThumbValue"] {
+[data-variant="segmented_control"][data-selected="true"] p, [data-testid="stSliderThumbValue"] {
   color: color-mix(in srgb, currentColor 45%, CanvasText)}
 .ag {line-height: 1.45; overflow-wrap: anywhere}
 .ag h1 {font-size: 1.55rem; margin: 0; padding: 0; font-weight: 650}

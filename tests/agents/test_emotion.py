@@ -193,6 +193,15 @@ def test_it_is_recorded_and_replayed_and_only_where_there_is_one(tmp_path: Path)
         assert not any(faults(run, Frames(run)).values()), "whoever recomputes the hashes counts feelings too"
 
 
+def test_a_run_that_was_stopped_goes_on_with_it(tmp_path: Path) -> None:
+    whole, cut = (create(loads(TEXT, tmp_path), tmp_path, name) for name in ("whole", "cut"))
+    go(whole)
+    assert go(cut, budget=600).status == "paused"
+    assert 0 < len(feelings(cut)) < len(feelings(whole))
+    go(cut)
+    assert feelings(cut) == feelings(whole)
+
+
 def test_a_fork_goes_on_from_it_and_may_change_it(tmp_path: Path) -> None:
     path = create(loads(TEXT, tmp_path), tmp_path, "moody")
     go(path)

@@ -81,7 +81,6 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "opinions/herding.yaml": (
         ("tables=3", "world.questions=5"),
         (
-            "sim.metrics.safety.pressure:all",
             "worlds.opinions.herding_outcomes:against_signal",
             "worlds.opinions.herding_outcomes:cascades",
             "worlds.opinions.herding_outcomes:right",

@@ -29,6 +29,7 @@ from sim.types import Measurement
 from tests.sim.rows import call, decision, event, manifest, member
 from tests.ui.conftest import CLASS, SCENARIOS, SCRIPTED, SYNTHETIC, WORLDS, Seen, text_of
 from tests.ui.corpus import NAMES
+from ui.charts import Series, heat, in_steps, inked, lines
 from ui.data import axis
 from ui.parts import as_csv, as_parquet
 from ui.views.decision import shares
@@ -514,6 +515,34 @@ def test_an_axis_of_time_is_in_units_fit_for_its_length(milliseconds: float, uni
 
 
 # --- downloads ----------------------------------------------------------------------------------------
+
+
+def luminance(colour: str) -> float:
+    """Relative, by WCAG 2."""
+    shares = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize(("theme", "ground"), [("light", "#ffffff"), ("dark", "#171614")])
+def test_what_is_written_in_a_figure_stands_out(theme: str, ground: str) -> None:
+    plain = heat(["a"], ["b"], [[1.0]], "share", "row", "column")
+    before = plain.to_json()
+    shown = inked(plain, theme).to_plotly_json()
+    axis = shown["layout"]["xaxis"]
+    bar = shown["data"][0]["colorbar"]
+    inks = {shown["layout"]["font"]["color"], axis["tickfont"]["color"], bar["tickfont"]["color"]}
+    dark, bright = sorted((luminance(inks.pop()), luminance(ground)))
+    assert not inks
+    assert (bright + 0.05) / (dark + 0.05) >= 7
+    assert plain.to_json() == before, "what is downloaded stays as it is"
+    assert inked(plain, None) is plain
+
+
+def test_an_axis_that_counts_has_whole_numbers() -> None:
+    few, many = (in_steps(lines([Series(name="a", x=range(n), y=range(n))], "round", "points")) for n in (3, 30))
+    assert (few.layout.xaxis.dtick, few.layout.xaxis.tickformat) == (1, "d")
+    assert (many.layout.xaxis.dtick, many.layout.xaxis.tickformat) == (None, "d")
 
 
 def test_tables_come_down_as_csv_and_parquet() -> None:

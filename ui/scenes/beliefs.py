@@ -86,10 +86,15 @@ def _over_time(now: Moment, said: Opinions) -> object:
         text = [f"{plotted(agent)}, round {one.fact.data['round']}: {one.fact.data['opinion']:.2f}" for one in each]
         y = [float(one.fact.data["opinion"]) for one in each]
         tint = order.index(role) if len(order) > 1 else None
-        series.append(Series(name=plotted(agent, 30), x=x, y=y, text=text, mode="lines", tint=tint))
+        name = plotted(agent if tint is None else role or "no role", 30)
+        series.append(Series(name=name, x=x, y=y, text=text, mode="lines", tint=tint))
     made = lines(series, title, "opinion", height=430)
     made.update_yaxes(range=[-1.08, 1.08])
-    return made.update_layout(showlegend=len(series) <= LEGEND)
+    known: set[str] = set()
+    for trace in made.data:  # one entry for all lines of a role
+        trace.legendgroup, trace.showlegend = trace.name, trace.name not in known
+        known.add(trace.name)
+    return made.update_layout(showlegend=len(known) <= LEGEND)
 
 
 def _graph(now: Moment, said: Opinions) -> None:
@@ -107,7 +112,7 @@ def _graph(now: Moment, said: Opinions) -> None:
         hint(f"A graph of {len(thinks):,} agents and {len(edges):,} links is too large to be drawn.")
         return
     nodes = [Node(name=plotted(agent, 20), text=f"{plotted(agent)}: {x:.2f}", shade=x) for agent, x in thinks.items()]
-    figure(network(nodes, edges), "graph", "Who listens to whom, by opinion")
+    figure(network(nodes, edges, "opinion"), "graph", "Who listens to whom, by opinion")
 
 
 # --- questions --------------------------------------------------------------------------------------------
@@ -177,4 +182,5 @@ def _by_place(facts: Sequence[RecordedFact]) -> object:
         [Series(name="right", x=x, y=[sum(places[at]) / len(places[at]) for at in x])],
         "place in the order", "share of right answers", height=300,
     )  # fmt: skip
-    return in_steps(made.update_yaxes(range=[-0.05, 1.05]))
+    made.update_yaxes(range=[-0.05, 1.05])
+    return in_steps(made)
