@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from math import fsum, inf
+from random import Random
 from statistics import fmean
 from typing import NamedTuple
 
@@ -50,14 +51,14 @@ def reml(
     means = np.array([fmean(cells[place]) for place in kept])
     spread = fsum((value - mean) ** 2 for place, mean in zip(kept, means, strict=True) for value in cells[place])
     total = int(sizes.sum())
-    if len(kept) < 2 or total < 3 or (spread == 0 and total > len(kept)):
+    if len(kept) < 2 or total < 3 or (spread == 0 and (total > len(kept) or not np.ptp(means))):
         return None
     sources = {name: _alike(own) for name, own in labels.items() if 1 < len(set(own)) < len(kept)}
     if total > len(kept):
         sources[CELL] = np.eye(len(kept))
     model = _Model(sizes, list(sources.values()), total)
     fitted = model.fit(means, spread)
-    luck, drawn = np.random.default_rng(seed), []
+    luck, drawn = Random(seed), []
     for _ in range(draws):
         drawn.append(model.fit(*model.draw(fitted, luck), starts=(1.0,)))
     names = [*sources, WITHIN]
@@ -100,15 +101,16 @@ class _Model:
         within = (spread + self._parts(means, best)[0]) / (self._total - 1)
         return np.array([*(best * within), within])
 
-    def draw(self, variances: Vector, luck: np.random.Generator) -> tuple[Vector, float]:
+    def draw(self, variances: Vector, luck: Random) -> tuple[Vector, float]:
         """Means and squares of another sample."""
         *own, within = variances
         covariance = np.diag(within / self._sizes)
         for value, alike in zip(own, self._sources, strict=True):
             covariance = covariance + value * alike
         inside = self._total - len(self._sizes)
-        spread = within * luck.chisquare(inside) if inside else 0.0
-        return luck.multivariate_normal(np.zeros(len(self._sizes)), covariance), spread
+        spread = within * luck.gammavariate(inside / 2, 2) if inside else 0.0
+        normal = np.array([luck.gauss(0, 1) for _ in self._sizes])
+        return np.linalg.cholesky(covariance) @ normal, spread
 
     def _loss(self, ratios: Vector, means: Vector, spread: float) -> tuple[float, Vector]:
         """−2 log of the restricted likelihood but for a constant, and its slope in each ratio."""
