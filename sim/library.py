@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -17,7 +18,7 @@ from sim.quantities import readable as duration
 from sim.record.committed import SchemaMismatch, held
 from sim.record.project import Project
 from sim.record.reader import Run
-from sim.record.schema import TABLES
+from sim.record.schema import TABLES, Manifest
 from sim.record.sqlite import readable
 from sim.record.store import RunLocked
 from sim.runs import cast_rows
@@ -26,6 +27,7 @@ from sim.scenarios.located import shown
 from sim.scenarios.plan import plan
 from sim.scenarios.resolve import resolve
 from sim.scenarios.scenario import loads
+from sim.scenarios.scenario_schema import Scenario
 from sim.scenarios.yaml_text import read_yaml
 from sim.types import Measurement, Metric, Secret
 
@@ -78,6 +80,22 @@ def find(folder: Path, name: str) -> Path:
     if found:
         raise NoSuchRun(f"{name!r} could be {', '.join(path.stem for path in found[:5])}; write more of it")
     raise NoSuchRun(f"no run {name!r} in {folder}; the last is {there[-1].stem}")
+
+
+def find_all(folder: Path, names: Iterable[str]) -> list[Path]:
+    """The files of runs, each once; in a name, `*` stands for anything, so that `frost-*` names many.
+
+    Raises NoSuchRun.
+    """
+    found: dict[Path, None] = {}
+    for name in names:
+        if "*" not in name:
+            found[find(folder, name)] = None
+        elif there := [path for path in files(folder) if fnmatchcase(path.stem, name)]:
+            found |= dict.fromkeys(there)
+        else:
+            raise NoSuchRun(f"no run in {folder} is called {name!r}; agora runs lists them")
+    return list(found)
 
 
 def listing(folder: Path) -> Iterator[Listed]:
@@ -147,13 +165,23 @@ def check_fork(path: Path, at: str, sets: Sequence[str]) -> None:
         raise BadInput(f"--set {wrong[0]}: not a setting; write key=value, like price_high=150")
     with Run(path) as run:
         manifest = run.manifest()
-        scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
-    until = scenario.clock.until
-    end = None if until is None else scenario.ticks(("clock", "until"), until)
+    scenario = scenario_of(manifest)
+    end = until(scenario)
     if manifest.status == "finished":
         end = _last_tick(path)
     if end is not None and scenario.ticks(("fork", "at"), at) > end:
         raise BadInput(f"--at {at}: {manifest.id} ends at {duration(end, manifest.tick_ms)}; choose an earlier moment")
+
+
+def scenario_of(manifest: Manifest) -> Scenario:
+    """The scenario of a stored run, with every default and override in place."""
+    return loads(manifest.scenario, manifest.base, file=f"{manifest.id}.db: scenario")
+
+
+def until(scenario: Scenario) -> int | None:
+    """The last tick that a scenario allows; None where it names none."""
+    last = scenario.clock.until
+    return None if last is None else scenario.ticks(("clock", "until"), last)
 
 
 def _last_tick(path: Path) -> int:
@@ -218,8 +246,7 @@ def usual_metrics(run: Run) -> list[Metric]:
     """How honest a run is, its world's metrics and its scenario's."""
     from sim.metrics import honesty  # brings polars, which runs that are not measured do without
 
-    manifest = run.manifest()
-    scenario = loads(manifest.scenario, manifest.base, file=f"{run.path.name}: scenario")
+    scenario = scenario_of(run.manifest())
     return list(dict.fromkeys([honesty.all, *plan(scenario, thaw(cast_rows(run), scenario)).metrics]))
 
 

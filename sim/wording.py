@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from sim.quantities import readable
 from sim.types import JSON, RecordedFact
 
 
@@ -18,6 +21,12 @@ def told(data: JSON) -> str:
     rest = [f"{key} {_value(value)}" for key, value in data.items() if key != "text"]
     text = [str(data["text"])] if "text" in data else []
     return " · ".join([*text, *rest])
+
+
+def so_far(ticks: Collection[int], tick_ms: float) -> str:
+    """Up to when numbers hold of a run that has not ended."""
+    ends = dict.fromkeys((min(ticks), max(ticks)))
+    return f"so far, at {' to '.join(readable(tick, tick_ms) for tick in ends)}"
 
 
 def _value(value: JSON) -> str:

@@ -242,11 +242,14 @@ class Moment:
         return [one for one in found if self.sees(one)]
 
     def sees(self, fact: RecordedFact) -> bool:
-        """Whether the viewer is in a fact's audience; whoever reads a channel is not asked."""
+        """Whether the viewer is in a fact's audience; whoever reads a channel is not asked.
+
+        Who did something sees it too, but for what the record keeps and nobody sees.
+        """
         audience = fact.fact.audience
-        if not self.viewer or fact.fact.actor == self.viewer or isinstance(audience, str):
+        if not self.viewer or isinstance(audience, str):
             return True
-        return self.viewer in audience
+        return self.viewer in audience or (bool(audience) and fact.fact.actor == self.viewer)
 
     def time(self, tick: int) -> str:
         """A tick as a duration from the start."""

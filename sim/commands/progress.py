@@ -39,9 +39,9 @@ def watched(start: Callable[[Callable[[Session], None]], Session], quiet: bool) 
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
+def working(what: str, quiet: bool = False) -> Iterator[None]:
     """A spinner beside what is being done."""
-    with Console(stderr=True).status(Text(what)):
+    with Console(stderr=True, quiet=quiet).status(Text(what)):
         yield
 
 

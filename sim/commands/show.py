@@ -19,6 +19,7 @@ from sim.steering.people import peoples
 from sim.studies.interview import answers
 from sim.types import Measurement, Secret
 from sim.verify import Verified
+from sim.wording import so_far
 
 if TYPE_CHECKING:
     from sim.metrics.family import Across
@@ -116,7 +117,8 @@ def outcome(path: Path, table: int = 0, everything: bool = False) -> list[Any]:
     """Over all tables: how decisions came about, what calls cost, rewards, measurements. Raises BadInput (table)."""
     with Run(path) as run:
         check_table(run, table)
-        name, status = run.manifest().id, standing(run)
+        manifest, status = run.manifest(), standing(run)
+        name = manifest.id
         if status == "not started":
             return [plain(f"{name}  {status}", "bold"), plain(f"Start it: agora resume {name}")]
         counts = run.counts()
@@ -126,10 +128,12 @@ def outcome(path: Path, table: int = 0, everything: bool = False) -> list[Any]:
         parts += _rewards(run, everything)
     numbers = path.with_name(PROJECT)
     if numbers.exists():
-        project = Project(numbers)
-        found = [one for _, one in project.measurements(run=name)]
-        project.close()
-        parts += measurements(found, f"show {name}", everything)
+        with Project(numbers) as project:
+            found = [one for _, one in project.measurements(run=name)]
+            held = project.so_far(name) if status != "finished" else []
+        if held:
+            parts.append(plain(f"measured {so_far([tick for tick, _ in held], manifest.tick_ms)}", "bold"))
+        parts += measurements(found or [one for _, one in held], f"show {name}", everything)
     return parts
 
 

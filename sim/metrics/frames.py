@@ -1,12 +1,13 @@
 """A record as polars frames, one a table of the run file. Frames of one record are read once and shared by all metrics.
 
 Columns have the names of `sim.record.schema`; lists of fact ids are decoded, JSON stays text until a metric asks for
-a part of it. What is written to a run after a frame was read is seen by a record opened anew.
+a part of it. What is written to a run after a frame was read is seen by a record opened anew; of a run that goes on,
+its frames can be those of the record before with the rows since (`grown`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -17,6 +18,7 @@ import polars as pl
 from sqlalchemy import Float, Integer, LargeBinary
 
 from sim.blobs import decode_ids
+from sim.record.prefix import Prefix
 from sim.record.schema import TABLES
 from sim.types import Record
 
@@ -33,34 +35,38 @@ _KEPT = {
     ),
 }
 """Columns of a frame that are taken as they are stored."""
+_CODED = {"facts": ("answers",), "decisions": ("shows", "recalls"), "events": (), "calls": ()}
+"""Columns of coded ids, each of which has a frame of its own."""
 _IDS = {"tbl": pl.Int64, "seq": pl.Int64, "fact": pl.Int64}
 
 
 class Frames:
-    """The frames of one record, each read when first asked for."""
+    """The frames of one record, each read when first asked for, but for those that are known."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, known: Mapping[str, Sequence[pl.DataFrame]] | None = None) -> None:
         self._record = record
+        self.read: dict[str, Sequence[pl.DataFrame]] = dict(known or {})
+        """By table of the run file: its rows, then a frame for each of its columns of coded ids."""
 
     @property
     def facts(self) -> pl.DataFrame:
         """tbl, seq, tick, round, id, kind, actor, audience (JSON), data (JSON)."""
-        return self._facts[0]
+        return self._table("facts")[0]
 
     @property
     def decisions(self) -> pl.DataFrame:
         """tbl, seq, tick (due), round, agent, seen, nth, answer (JSON), how, reason, status, why, key, calls."""
-        return self._decisions[0]
+        return self._table("decisions")[0]
 
-    @cached_property
+    @property
     def events(self) -> pl.DataFrame:
         """tbl, seq, tick, round, kind, agent, data (JSON)."""
-        return self._read("events")[0]
+        return self._table("events")[0]
 
-    @cached_property
+    @property
     def calls(self) -> pl.DataFrame:
         """A row for each model call: its key, purpose, model, format, text, finish, error, tokens, latency, source."""
-        return self._read("calls")[0]
+        return self._table("calls")[0]
 
     @cached_property
     def cast(self) -> pl.DataFrame:
@@ -76,17 +82,17 @@ class Frames:
     @property
     def shows(self) -> pl.DataFrame:
         """tbl, seq (of the decision), fact: each fact that the view of each decision displayed."""
-        return self._decisions[1]
+        return self._table("decisions")[1]
 
     @property
     def recalls(self) -> pl.DataFrame:
         """tbl, seq (of the decision), fact: each fact behind what an agent remembered when it decided."""
-        return self._decisions[2]
+        return self._table("decisions")[2]
 
     @property
     def answers(self) -> pl.DataFrame:
         """tbl, seq (of a fact), fact: each fact that it answers."""
-        return self._facts[1]
+        return self._table("facts")[1]
 
     @cached_property
     def exposures(self) -> pl.DataFrame:
@@ -95,26 +101,24 @@ class Frames:
         first = shown.sort("tbl", "agent", "fact", "seen", "seq").unique(["tbl", "agent", "fact"], keep="first")
         return first.select("tbl", "agent", "fact", "seq", "seen", "tick").sort("tbl", "seen", "seq", "agent", "fact")
 
-    @cached_property
-    def _facts(self) -> list[pl.DataFrame]:
-        return self._read("facts", "answers")
+    def _table(self, name: str) -> Sequence[pl.DataFrame]:
+        if name not in self.read:
+            self.read[name] = _framed(name, self._record.pages(name))
+        return self.read[name]
 
-    @cached_property
-    def _decisions(self) -> list[pl.DataFrame]:
-        return self._read("decisions", "shows", "recalls")
 
-    def _read(self, name: str, *blobs: str) -> list[pl.DataFrame]:
-        """One table, and a frame for each of its columns of coded ids, in one pass over the file."""
-        names = TABLES[name].columns.keys()
-        places = [names.index(each) for each in _KEPT[name]]
-        schema = {each: _kind(TABLES[name].columns[each].type) for each in _KEPT[name]}
-        parts = [[pl.DataFrame(schema=schema)], *([pl.DataFrame(schema=_IDS)] for _ in blobs)]
-        for page in filter(None, self._record.pages(name)):
-            columns = list(zip(*page, strict=True))
-            parts[0].append(pl.DataFrame([list(columns[place]) for place in places], schema=schema, orient="col"))
-            for part, blob in zip(parts[1:], blobs, strict=True):
-                part.append(_exploded(columns[0], columns[1], columns[names.index(blob)]))
-        return [pl.concat(part) for part in parts]
+def _framed(name: str, pages: Iterable[Sequence[tuple[Any, ...]]]) -> list[pl.DataFrame]:
+    """Rows of one table, and a frame for each of its columns of coded ids, in one pass."""
+    names = TABLES[name].columns.keys()
+    places = [names.index(each) for each in _KEPT[name]]
+    schema = {each: _kind(TABLES[name].columns[each].type) for each in _KEPT[name]}
+    parts = [[pl.DataFrame(schema=schema)], *([pl.DataFrame(schema=_IDS)] for _ in _CODED[name])]
+    for page in filter(None, pages):
+        columns = list(zip(*page, strict=True))
+        parts[0].append(pl.DataFrame([list(columns[place]) for place in places], schema=schema, orient="col"))
+        for part, blob in zip(parts[1:], _CODED[name], strict=True):
+            part.append(_exploded(columns[0], columns[1], columns[names.index(blob)]))
+    return [pl.concat(part) for part in parts]
 
 
 def _exploded(tables: Sequence[int], seqs: Sequence[int], coded: Sequence[bytes]) -> pl.DataFrame:
@@ -134,6 +138,27 @@ def frames(record: Record) -> Frames:
     if record not in _READ:
         _READ[record] = Frames(proxy(record))  # frames that held their record would keep it for ever
     return _READ[record]
+
+
+def grown(record: Prefix, before: Prefix) -> Frames:
+    """The frames of a run that goes on: those read of it at an earlier mark, with only the rows since read now."""
+    known = {
+        name: [
+            _joined(name, earlier, later)
+            for earlier, later in zip(parts, _framed(name, record.since(name, before.mark)), strict=True)
+        ]
+        for name, parts in frames(before).read.items()
+    }
+    _READ[record] = Frames(proxy(record), known)
+    return _READ[record]
+
+
+def _joined(name: str, earlier: pl.DataFrame, later: pl.DataFrame) -> pl.DataFrame:
+    """Rows in key order, ids of one row in theirs."""
+    if later.is_empty():
+        return earlier
+    key = [column.name for column in TABLES[name].primary_key.columns]
+    return pl.concat([earlier, later], rechunk=True).sort(key, maintain_order=True)
 
 
 def field(column: str, name: str) -> pl.Expr:

@@ -9,6 +9,7 @@ import heapq
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -17,7 +18,7 @@ import orjson
 from filelock import FileLock, Timeout
 from sqlalchemy import ColumnElement, Select, Table, bindparam, func, select, tuple_
 
-from sim.blobs import decode_logprobs, decode_tokens
+from sim.blobs import decode_logprobs, decode_options, decode_tokens
 from sim.record.schema import LOG, SCHEMA_VERSION, TABLES, Manifest
 from sim.record.sqlite import compiled, readable
 from sim.types import CallKey, Completion, Usage
@@ -73,7 +74,7 @@ _KEY = equals(_calls, *CallKey._fields[1:])
 _BY_KEY = (_calls.c.tbl == bindparam("is_tbl"), *_KEY)
 _answer = (
     *("digest", "text", "finish", "error", "prompt_ids", "ids", "logprobs", "distribution"),
-    *("prompt_tokens", "cached_tokens", "completion_tokens", "latency", "answered_by"),
+    *("option_logprobs", "prompt_tokens", "cached_tokens", "completion_tokens", "latency", "answered_by"),
 )
 ANSWER = tuple(_calls.c[name] for name in _answer)
 """Columns that `answer` reads."""
@@ -81,7 +82,7 @@ _COMPLETION = compiled(select(*ANSWER).where(*_BY_KEY))
 _request = (_calls.c[name] for name in ("messages", "format", "seed", "policy"))
 _REQUEST = compiled(select(*_request).where(*_BY_KEY))
 _TEXT = compiled(select(TABLES["texts"].c.text).where(*equals(TABLES["texts"], "hash")))
-_PAGES = {
+PAGES = {
     name: paged(TABLES[name], *equals(TABLES[name], "tbl"), TABLES[name].c.seq <= bindparam("last")) for name in LOG
 }
 _LAST = {
@@ -98,7 +99,7 @@ _LAST_CALLED = compiled(select(func.max(_calls.c.tick)).where(_calls.c.tbl == bi
 
 def answer(columns: Row) -> tuple[bytes, Completion]:
     """Request digest and completion from the columns `ANSWER` of a call."""
-    digest, text, finish, error, prompt_ids, ids, logprobs, distribution, *usage, latency, policy = columns
+    digest, text, finish, error, prompt_ids, ids, logprobs, distribution, options, *usage, latency, policy = columns
     completion = Completion(
         text=text,
         finish=finish,
@@ -107,6 +108,7 @@ def answer(columns: Row) -> tuple[bytes, Completion]:
         ids=decode_tokens(ids),
         logprobs=decode_logprobs(logprobs),
         distribution=distribution,
+        option_logprobs=decode_options(options),
         usage=Usage(prompt=usage[0], cached=usage[1], completion=usage[2]),
         latency=latency,
         policy=policy,
@@ -151,11 +153,14 @@ class Committed:
             return connection.execute(statement).all()
 
     def _paged(self, sql: str, *parameters: Any) -> Iterator[Row]:
-        """Rows of a `paged` statement, page after page."""
-        after = -1
+        """Rows of a `paged` statement."""
+        return chain.from_iterable(self._pages(sql, *parameters))
+
+    def _pages(self, sql: str, *parameters: Any, after: int = -1) -> Iterator[list[Row]]:
+        """Pages of a `paged` statement that follow a seq."""
         while True:
             rows = self._rows(sql, (*parameters, after))
-            yield from rows
+            yield rows
             if len(rows) < PAGE:
                 return
             after = rows[-1][1]
@@ -189,7 +194,7 @@ class Committed:
         return heapq.merge(*(self._named(name, tbl, last) for name in LOG), key=lambda item: item[1][1])
 
     def _named(self, name: str, tbl: int, last: int) -> Iterator[tuple[str, Row]]:
-        return ((name, row) for row in self._paged(_PAGES[name], tbl, last))
+        return ((name, row) for row in self._paged(PAGES[name], tbl, last))
 
     def completion(self, key: CallKey) -> tuple[bytes, Completion] | None:
         """Request digest and completion of a call; None where it is not recorded."""
@@ -216,15 +221,19 @@ class Committed:
 
     def pages(self, name: str) -> Iterator[list[Row]]:
         """All rows of one table of the run file, a page at a time, in key order."""
+        return self._ordered(name)
+
+    def _ordered(self, name: str, *where: ColumnElement[bool], given: Sequence[Any] = ()) -> Iterator[list[Row]]:
+        """Rows of one table that meet conditions, whose parameters are given, a page at a time, in key order."""
         table = TABLES[name]
         key = tuple(table.primary_key.columns)
-        ordered = select(table).order_by(*key)
+        ordered = select(table).where(*where).order_by(*key)
         follows = tuple_(*key) > tuple_(*(bindparam(f"after_{column.name}") for column in key))
         places = [list(table.c).index(column) for column in key]
-        rows = self._rows(page(ordered))
+        rows = self._rows(page(ordered), given)
         while rows:
             yield rows
-            rows = self._rows(page(ordered.where(follows)), [rows[-1][place] for place in places])
+            rows = self._rows(page(ordered.where(follows)), [*given, *(rows[-1][place] for place in places)])
 
     def close(self) -> None:
         """Let go of the file."""

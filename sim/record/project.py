@@ -15,11 +15,12 @@ from sqlalchemy.schema import CreateColumn
 
 from sim.record.committed import SchemaMismatch
 from sim.record.schema import PROJECT_FILE, TABLES
-from sim.record.sqlite import readable, writable
+from sim.record.sqlite import create, readable, writable
 from sim.types import JSON, Event, Measurement
 
 _measurements = TABLES["measurements"]
 _tags = TABLES["tags"]
+_so_far = TABLES["so_far"]
 
 
 class Numbers:
@@ -31,8 +32,8 @@ class Numbers:
     def __init__(self, path: Path) -> None:
         self._reading = readable(path)
         with self._reading.connect() as connection:
-            missing = _missing(connection)
-        if missing:
+            current = inspect(connection).has_table(_so_far.name) and not _missing(connection)
+        if not current:
             self._reading.dispose()
             raise SchemaMismatch(f"{path} is of an earlier agora-sim; bring it up to date: agora measure last")
 
@@ -46,6 +47,17 @@ class Numbers:
         with self._reading.connect() as connection:
             rows = connection.execute(wanted).all()
         return ((row.run, _measurement(row._mapping)) for row in rows)
+
+    def so_far(self, run: str) -> list[tuple[int, Measurement]]:
+        """What was measured on a run that had not ended, each with the tick up to which it holds; none of one that has.
+
+        Ordered by metric and subject. Where several asked for the same number, the one of the latest moment.
+        """
+        wanted = select(_so_far).where(_so_far.c.run == run).order_by(_so_far.c.rows)
+        with self._reading.connect() as connection:
+            rows = connection.execute(wanted).all()
+        latest = {(one["metric"], one["of"]): (row.tick, one) for row in rows for one in orjson.loads(row.found)}
+        return [(tick, _measurement(one)) for _, (tick, one) in sorted(latest.items())]
 
     def tags(self, run: str) -> tuple[str, ...]:
         """Tags of a run, sorted."""
@@ -94,23 +106,40 @@ class Project(Numbers):
         path.parent.mkdir(parents=True, exist_ok=True)
         self._writing = writable(path)
         # Turning WAL on and making tables do not wait for one another by themselves.
-        with FileLock(path.with_name(path.name + ".lock")), self._writing.begin() as connection:
-            PROJECT_FILE.create_all(connection)
-            for column in _missing(connection):  # all that have come since have a default
-                made = CreateColumn(column).compile(dialect=connection.dialect)
-                connection.execute(text(f"ALTER TABLE {_measurements.name} ADD COLUMN {made}"))
+        with FileLock(path.with_name(path.name + ".lock")):
+            if not path.exists():
+                _build(path)
+            with self._writing.begin() as connection:
+                PROJECT_FILE.create_all(connection)
+                for column in _missing(connection):  # all that have come since have a default
+                    made = CreateColumn(column).compile(dialect=connection.dialect)
+                    connection.execute(text(f"ALTER TABLE {_measurements.name} ADD COLUMN {made}"))
         super().__init__(path)
 
     def measure(self, run: str, measurements: Iterable[Measurement]) -> None:
         """Keep measurements of a run in one transaction, each in place of one of the same metric about the same.
 
-        Raises ValueError for a number that is infinite or none.
+        Numbers so far end with it. Raises ValueError for a number that is infinite or none.
         """
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        rows = [_row(run, one, now) for one in measurements]
+        rows = [_row(run, one, _now()) for one in measurements]
         if rows:
             with self._writing.begin() as connection:
                 connection.execute(insert(_measurements).prefix_with("OR REPLACE"), rows)
+                connection.execute(_so_far.delete().where(_so_far.c.run == run))
+
+    def measure_so_far(
+        self, run: str, measurements: Iterable[Measurement], tick: int, rows: int, asked: str = ""
+    ) -> None:
+        """Keep what is measured on a run that goes on in place of all that the same asking gave before.
+
+        Nothing is kept of a run that has final numbers. Raises ValueError for a number that is infinite or none.
+        """
+        found = orjson.dumps([_row(run, one, _now()) for one in measurements], option=orjson.OPT_SERIALIZE_NUMPY)
+        kept = {"run": run, "asked": asked, "tick": tick, "rows": rows, "computed": _now(), "found": found.decode()}
+        with self._writing.begin() as connection:
+            final = connection.execute(select(_measurements.c.run).where(_measurements.c.run == run).limit(1)).first()
+            if final is None:
+                connection.execute(insert(_so_far).prefix_with("OR REPLACE"), kept)
 
     def tag(self, run: str, *tags: str) -> None:
         """Give a run tags; those it has already stay."""
@@ -126,7 +155,7 @@ class Project(Numbers):
     def forget(self, run: str) -> None:
         """Take away all that is kept of a run."""
         with self._writing.begin() as connection:
-            for table in (_measurements, _tags):
+            for table in (_measurements, _so_far, _tags):
                 connection.execute(table.delete().where(table.c.run == run))
 
     def close(self) -> None:
@@ -135,10 +164,24 @@ class Project(Numbers):
         self._writing.dispose()
 
 
+def _build(path: Path) -> None:
+    """Make the file beside its place and move it there, so that a file at its place has all tables."""
+    new = path.with_name(path.name + ".new")
+    new.unlink(missing_ok=True)
+    engine = create(new)
+    PROJECT_FILE.create_all(engine)
+    engine.dispose()
+    new.rename(path)
+
+
 def _missing(connection: Connection) -> list[Column[Any]]:
     """The columns of measurements that a file of an earlier version lacks."""
     there = {column["name"] for column in inspect(connection).get_columns(_measurements.name)}
     return [column for column in _measurements.columns if column.name not in there]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _row(run: str, one: Measurement, computed: str) -> dict[str, JSON]:

@@ -13,7 +13,7 @@ from sqlmodel import Field, SQLModel
 
 from sim.types import JSON
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raised whenever a column of the run file changes."""
 
 LOG = ("events", "decisions", "facts")
@@ -91,6 +91,8 @@ class DecisionRow(_Logged, table=True):
     """Hash over the digests of its requests."""
     state: bytes | None
     """Hash of the world's whole state when the turn was seen, where the scenario asks for it."""
+    feels: str | None
+    """What the agent felt when it decided, where its mind has an emotion."""
 
 
 class FactRow(_Logged, table=True):
@@ -142,6 +144,8 @@ class CallRow(_Run, table=True):
     logprobs: bytes | None
     distribution: str
     """Of which distribution the log-probabilities are: raw or processed."""
+    option_logprobs: bytes | None
+    """Of the options of a choice, in their order; NaN, or no value at all, where they are not known."""
     prompt_tokens: int
     cached_tokens: int
     completion_tokens: int
@@ -272,6 +276,23 @@ class MeasurementRow(_Project, table=True):
     judge: str = Field("{}", sa_column_kwargs={"server_default": "{}"})
     """JSON."""
     version: int = Field(1, sa_column_kwargs={"server_default": "1"})
+
+
+class SoFarRow(_Project, table=True):
+    """What was measured on a run that had not ended; gone as soon as its final numbers are kept."""
+
+    __tablename__ = "so_far"
+    run: str = Field(primary_key=True)
+    asked: str = Field(primary_key=True)
+    """The metrics that were asked for; empty: the usual ones."""
+    tick: int = Field(sa_type=BigInteger)
+    """Up to which the numbers hold, of the table that was furthest behind."""
+    rows: int = Field(sa_type=BigInteger)
+    """Rows of the logs of all tables up to which they hold."""
+    computed: str
+    """When, ISO 8601, UTC."""
+    found: str
+    """JSON list of objects, each with the columns of `measurements`."""
 
 
 class TagRow(_Project, table=True):

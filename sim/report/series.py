@@ -219,6 +219,44 @@ def _leaks(course: Course) -> Iterator[Plot]:
     )
 
 
+# --- opinions ------------------------------------------------------------------------------------------
+
+
+def _opinions(course: Course) -> Iterator[Plot]:
+    """What agents thought, round by round, of a few of them from all over the cast."""
+    said = course.facts("opinion", 0)
+    agents = list(dict.fromkeys(one.fact.actor for one in said))
+    some = agents[:: -(-len(agents) // SERIES) or 1]
+    rows = [(one.fact.actor, float(one.fact.data["round"]), float(one.fact.data["opinion"])) for one in said]
+    cut = f" {len(some)} of {len(agents)} agents." if len(some) < len(agents) else ""
+    yield Plot(
+        kind="lines",
+        title="Opinions",
+        caption="From −1 to 1, the mean of a round where an agent was asked more than once." + cut + course.first,
+        x="round",
+        y="opinion",
+        series=tuple(means(row for row in rows if row[0] in some)),
+    )
+
+
+def _answered(course: Course) -> Iterator[Plot]:
+    """How often answers are right, and against the own signal, by their place in the order."""
+    rows = []
+    for one in course.facts("stated"):
+        data = one.fact.data
+        rows.append(("right", float(data["position"]), float(data["outcome"])))
+        if data["signal"] is not None:
+            rows.append(("against the own signal", float(data["position"]), float(data["choice"] != data["signal"])))
+    yield Plot(
+        kind="lines",
+        title="Answers by their place in the order",
+        caption="Shares of all answers at a place; those of confederates are left out." + course.every,
+        x="place in the order",
+        y="share of answers",
+        series=tuple(means(rows)),
+    )
+
+
 # --- any world -----------------------------------------------------------------------------------------
 
 
@@ -256,5 +294,7 @@ DRAWN: tuple[tuple[frozenset[str], Drawing], ...] = (
     (frozenset({"hand", "result"}), _results),
     (frozenset({"outcome", "verdict"}), _verdicts),
     (frozenset({"outcome", "ask", "answer"}), _leaks),
+    (frozenset({"graph", "opinion"}), _opinions),
+    (frozenset({"question", "stated"}), _answered),
 )
 """Kinds of facts, and what is drawn of a run that has all of them."""

@@ -89,6 +89,25 @@ MORE: dict[str, dict[str, Any]] = {
             {"name": "quick", "count": 1, "think": 0},
         ],
     },
+    "opinions": {
+        "clock": {"until": "1h"},
+        "world": {
+            "use": "worlds.opinions.opinions:Opinions", "graph": "two_camps", "between": 0.5, "message_chars": 60,
+            "rounds": 9,
+        },
+        "cast": [
+            {"name": "slow", "count": 3, "think": "lognormal(20s, 0.7)", "private": {"opinion": "uniform(-1, 1)"}},
+            {"name": "quick", "count": 1, "think": 0},
+        ],
+    },
+    "herding": {
+        "clock": {"until": "1h"},
+        "world": {"use": "worlds.opinions.herding:Herding", "questions": 6, "feedback": True},
+        "cast": [
+            {"name": "slow", "count": 3, "think": "lognormal(20s, 0.7)"},
+            {"name": "quick", "count": 1, "think": 0},
+        ],
+    },
 }  # fmt: skip
 """Worlds that join in laws 1 and 5 only; the kernel is the same, and fifty kills take their time."""
 

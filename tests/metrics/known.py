@@ -17,6 +17,7 @@ from sim.metrics.analysis.attribution import measured as attributed
 from sim.metrics.analysis.calibration import Stated
 from sim.metrics.analysis.calibration import measured as calibrated
 from sim.metrics.analysis.conformal import covered
+from sim.metrics.analysis.offpolicy import evaluate
 from sim.metrics.collusion.coordination import coordination_test
 from sim.metrics.collusion.covert import leak
 from sim.metrics.collusion.market import variance_screen
@@ -45,7 +46,7 @@ from sim.metrics.safety.writers import Written, guessed
 from sim.metrics.society.opinions import Move, Opinion, polarised, pulled
 from sim.metrics.society.standings import Score, spread
 from sim.metrics.statistics.bayes import guess_test
-from sim.metrics.statistics.clusters import rate
+from sim.metrics.statistics.clusters import mean, rate, ratio
 from sim.metrics.statistics.paired import effect
 from sim.metrics.statistics.permutation import exact_exposure, mcnemar
 from sim.metrics.statistics.ratios import Counts
@@ -376,6 +377,25 @@ def rates(luck: Random, size: float) -> float:
     return outside(rate(runs, [50] * 20).ci, 0.2 + size)
 
 
+def means(luck: Random, size: float) -> float:
+    """One number of each of fifteen runs."""
+    return outside(mean([luck.gauss(1, 0.5) for _ in range(15)]).ci, 1 + size)
+
+
+def ratios(luck: Random, size: float) -> float:
+    """Fifteen runs of thirty to ninety decisions, each with calls of its own number a decision, two in the mean."""
+    sizes = [luck.randrange(30, 90) for _ in range(15)]
+    calls = [luck.gauss(2, 0.4) * n for n in sizes]
+    return outside(ratio(calls, sizes).ci, 2 + size)
+
+
+def replayed(luck: Random, size: float) -> float:
+    """Two hundred choices between two, weighed for a policy that takes one at .7; that pays more often, or as often."""
+    taken = [luck.random() < 0.5 for _ in range(200)]
+    paid = [float(luck.random() < (0.5 + size if one else 0.5)) for one in taken]
+    return outside(evaluate([1.4 if one else 0.6 for one in taken], paid, 199).ci, 0.5)
+
+
 def fault(luck: Random, size: float) -> float:
     """A step replaced and redone thirty times each."""
     replaced, redone = (sum(luck.random() < p for _ in range(30)) for p in (0.3 + size, 0.3))
@@ -461,6 +481,9 @@ CASES: dict[str, Case] = {
     "reciprocity": Case(returned, 0.3),
     "utility under attack": Case(usefulness, 0.12),
     "rate over runs": Case(rates, 0.15),
+    "mean over runs": Case(means, 0.6),
+    "ratio over runs": Case(ratios, 0.5),
+    "policy off its record": Case(replayed, 0.4),
     "blame": Case(fault, 0.5),
     "root of a failure": Case(culprit, 0.6),
     "fronts": Case(exchange, 0.15),

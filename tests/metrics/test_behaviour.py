@@ -134,13 +134,13 @@ def test_deals_at_the_first_offer_and_anchors() -> None:
 
 
 def test_the_first_mover_is_compared_with_itself() -> None:
-    """Greedy asks for 99 and takes anything: moving first is worth 98 hundredths to both."""
+    """Greedy asks for 99 and takes anything: moving first is worth 98 hundredths to both, which is one number."""
     one, other = bargained(Greedy, Greedy), bargained(Greedy, Greedy)
     for item in (*other.facts("deal"),):
         item.fact.data["agents"].reverse()
         item.fact.data["gains"].update({"a0": 0.01, "b0": 0.99})
     found = persuasion.seats_swapped([(one, other)])
-    assert (found.value, found.n) == (pytest.approx(0.98), 2)
+    assert (found.value, found.n) == (pytest.approx(0.98), 1)
     assert persuasion.seats_swapped([(one, one)]).value is None
 
 
@@ -185,6 +185,25 @@ def test_pressure_by_hand(tmp_path: Path, names: str) -> None:
     assert found["conformity.right_to_wrong"].events == (5,)
     assert found["conformity.wrong_to_right"].value is found["conformity.net_flips"].value is None
     assert found["conformity.effect"].flags == ("n_clusters<2",)
+
+
+def test_what_is_right_may_be_told_apart_and_planned_answers_are_only_seen(tmp_path: Path) -> None:
+    """The same stooges, whom a hidden fact names with the right answer: alone there is e, under pressure c and d."""
+    society = Society(tmp_path / "run.db")
+    for name in "abcde":
+        society.member(name)
+    society.fact(0, "truth", audience=(), item="2+2", right=4, planned=["a", "b"])
+    said: list[int] = []
+    for tick, (who, answer, shows) in enumerate(
+        [("a", 7, []), ("b", 7, []), ("c", 7, [1, 2]), ("d", 4, [1, 2]), ("e", 4, [])], start=1
+    ):
+        society.act(who, tick, shows=shows)
+        said.append(society.fact(tick, "answer", who, item="2+2", answer=answer))
+    assert said == [1, 2, 3, 4, 5]
+    found = values(pressure.all(society.run()))
+    assert found["conformity.errors majority=2"].value == 1 / 2
+    assert found["conformity.errors majority=0"].value == 0
+    assert (found["conformity.effect"].value, found["conformity.effect"].n) == (1 / 2, 3)
 
 
 def test_pressure_without_defaults_and_without_answers(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from sim.metrics.statistics.survival import (
     survival_at,
 )
 from sim.types import Seat
-from tests.metrics.recorded import episode, told
+from tests.metrics.dealings import told
+from tests.metrics.recorded import episode
 from tests.metrics.society import values
 from tests.worlds.playing import play
 from worlds.verification.strategies import Compliant, Violating
@@ -158,4 +159,6 @@ def test_conditions_are_compared_by_run() -> None:
     assert test.value == 8 - 1
     assert test.null["p"] < 0.05
     assert test.n_clusters == 10
-    assert found['onset.median condition={"early":1}'].value == 1
+    turned = values(compared(runs[::-1]))['onset.log_rank against={"early":1} condition={"early":0}']
+    assert (turned.value, turned.n) == (test.value, test.n)
+    assert turned.null["p"] < 0.05

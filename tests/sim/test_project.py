@@ -80,6 +80,25 @@ def test_a_number_that_is_none_is_refused_and_nothing_kept(project, bad):
     assert list(project.measurements()) == []
 
 
+def test_numbers_so_far_stand_apart_until_there_are_final_ones(project):
+    other = Measurement(metric="other", value=None, n=3, flags=("none yet",))
+    project.measure_so_far("r1", [FULL, other], 10, 100)
+    assert project.so_far("r1") == [(10, FULL), (10, other)]
+    assert list(project.measurements("r1")) == []
+    assert (project.overall(), project.so_far("r2")) == ({}, [])
+    later = Measurement(metric="other", value=2.0)
+    project.measure_so_far("r1", [later], 20, 150, asked="m:other")
+    assert project.so_far("r1") == [(10, FULL), (20, later)], "of a number that several ask for, the latest"
+    project.measure_so_far("r1", [other], 30, 200)
+    assert project.so_far("r1") == [(30, other)], "what is not measured any more is gone"
+    project.measure("r1", [later])
+    assert project.so_far("r1") == []
+    project.measure_so_far("r1", [FULL], 40, 300)
+    assert project.so_far("r1") == [], "who comes late does not bring them back"
+    with pytest.raises(ValueError, match="the value is None"):
+        project.measure_so_far("r3", [Measurement(metric="ratio", value=math.nan)], 1, 1)
+
+
 def test_tags(project):
     project.tag("r1", "keep", "paper")
     project.tag("r2", "keep")
@@ -110,7 +129,10 @@ def test_a_run_is_forgotten_whole(project):
     for run in ("r1", "r2"):
         project.tag(run, "keep")
         project.measure(run, [FULL])
+    project.measure_so_far("r3", [FULL], 1, 1)
     project.forget("r1")
+    project.forget("r3")
+    assert project.so_far("r3") == []
     assert project.tagged("keep") == ("r2",)
     assert [run for run, _ in project.measurements()] == ["r2"]
 
@@ -130,11 +152,12 @@ def test_stored_json_is_strict(path, project):
     assert texts[0] == '{"agent":"ann","table":0}'
 
 
-def test_a_file_of_an_earlier_version_is_brought_up_to_date_and_keeps_what_it_holds(path, project):
+@pytest.mark.parametrize("change", ["ALTER TABLE measurements DROP COLUMN denominator", "DROP TABLE so_far"])
+def test_a_file_of_an_earlier_version_is_brought_up_to_date_and_keeps_what_it_holds(path, project, change):
     project.tag("run", "kept")
     project.close()
     with sqlite3.connect(path) as file:
-        file.execute("ALTER TABLE measurements DROP COLUMN denominator")
+        file.execute(change)
     with pytest.raises(SchemaMismatch, match="of an earlier agora-sim; bring it up to date: agora measure"):
         Numbers(path)
     with Project(path) as renewed:

@@ -343,6 +343,8 @@ def test_rewards_are_means_over_tables_with_intervals(tmp_path: Path) -> None:
         (SCENARIOS / "privacy" / "disclosure_llm.yaml", (SYNTHETIC,), "Conversations in which something was told"),
         (SCENARIOS / "verification" / "verification_llm.yaml", (SYNTHETIC,), "Verdicts over episodes"),
         (SCENARIOS / "pricing" / "oligopoly_llm.yaml", (SYNTHETIC,), "Choices of the firms"),
+        (SCENARIOS / "opinions" / "opinions.yaml", ("tables=1",), "Opinions"),
+        (SCENARIOS / "opinions" / "conformity.yaml", ("tables=1",), "Answers by their place in the order"),
     ],
 )
 def test_each_kind_of_world_has_a_figure_of_its_own(

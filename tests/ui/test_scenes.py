@@ -8,9 +8,23 @@ import pytest
 
 from sim.record.browse import END, Browse
 from sim.types import Fact, RecordedFact
-from tests.ui.conftest import played
+from tests.ui.conftest import SYNTHETIC, AppTest, played, text_of
+from tests.ui.conftest import _view as view
 from ui import provenance
-from ui.scenes import bargaining, cards, checking, conversation, fitting, market, matrix, messages, platform, pricing
+from ui.data import head, moment
+from ui.scenes import (
+    bargaining,
+    beliefs,
+    cards,
+    checking,
+    conversation,
+    fitting,
+    market,
+    matrix,
+    messages,
+    platform,
+    pricing,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +41,8 @@ from ui.scenes import bargaining, cards, checking, conversation, fitting, market
         ({"benchmark", "period", "sale"}, pricing),
         ({"pair", "task"}, checking),
         ({"pair", "task", "answer", "message", "verdict", "outcome"}, checking),
+        ({"graph", "opinion", "end"}, beliefs),
+        ({"question", "signal", "truth", "answer", "stated", "end"}, beliefs),
         ({"rain"}, messages),
         (set(), messages),
     ],
@@ -89,6 +105,77 @@ def test_choices_and_benchmarks_by_hand() -> None:
         "nash": [(1, 1.5), (3, 1.5), (3, 3.5), (3, 3.5)],
         "optimum": [(1, 2), (3, 2), (3, 4), (3, 4)],
     }
+
+
+def asked(number: int, kind: str, actor: str = "", to: object = "all", **data: object) -> RecordedFact:
+    fact = Fact(id=number, kind=kind, actor=actor, audience=to, data={"item": 1, **data})  # type: ignore[arg-type]
+    return RecordedFact(table=0, seq=number, tick=number, fact=fact)
+
+
+def test_an_agent_sees_answers_and_no_signal_but_its_own_by_hand() -> None:
+    facts = [
+        asked(0, "signal", to=("a",), signal="red"),
+        asked(1, "signal", to=("b",), signal="blue"),
+        asked(2, "truth", to=(), right="red", planned=["b"]),
+        asked(3, "answer", "b", answer="blue", round=1, position=1),
+        asked(4, "answer", "a", answer="red", round=1, position=2),
+        asked(5, "stated", "a", to=(), round=1, position=2, probability=0.7, outcome=True),
+    ]
+    b, a = beliefs.answered(facts, 1, "")
+    assert (b["agent"], b["signal"], b["answer"], b["by plan"]) == ("b", "blue", "blue", "yes")
+    assert (a["agent"], a["signal"], a["probability"], a["by plan"]) == ("a", "red", 0.7, "")
+    assert beliefs.right(facts, "") == {1: "red"}
+    seen_by_a = [facts[0], *facts[3:5]]
+    b, a = beliefs.answered(seen_by_a, 1, "a")
+    assert (b["signal"], a["signal"], a["probability"]) == (None, "red", None)
+    assert "by plan" not in b
+    assert beliefs.right(seen_by_a, "a") == {}
+    assert beliefs.right([asked(6, "result", result="red")], "a") == {1: "red"}
+
+
+@pytest.fixture(scope="module")
+def minds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two camps and one of a herd."""
+    where = tmp_path_factory.mktemp("minds")
+    for name in ("opinions_llm", "herding_llm"):
+        played(where, name, f"opinions/{name}.yaml", SYNTHETIC)
+    return where
+
+
+@pytest.mark.parametrize(
+    ("run", "viewer", "figures", "words", "hidden"),
+    [
+        ("opinions_llm", "", {"opinions", "graph"}, ["driver-1", "· "], []),
+        ("opinions_llm", "walker-2", {"opinions", "graph"}, [], []),
+        ("herding_llm", "", {"right"}, ["A line is", "The right answer: "], []),
+        ("herding_llm", "subject-1", set(), ["A line is", "What is right is not known here."], ["The right answer"]),
+    ],
+)
+def test_beliefs_are_drawn_for_a_watcher_and_as_an_agent_sees_them(
+    run: str, viewer: str, figures: set[str], words: list[str], hidden: list[str], minds: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("AGORA_RUNS", str(minds))
+    test = AppTest.from_function(view, args=("live",), default_timeout=120)
+    for key, value in {"run": run, **({"viewer": viewer} if viewer else {})}.items():
+        test.query_params[key] = value
+    test.run()
+    assert not test.exception
+    text = text_of(test)
+    assert "can draw; these are the latest" not in text
+    assert [word for word in words if word not in text] == []
+    assert [word for word in hidden if word in text] == []
+    drawn = {one.key.removeprefix("figure-") for one in test.get("plotly_chart") if one.key}
+    assert drawn >= figures
+
+
+def test_nobody_sees_what_the_record_keeps_for_itself(minds: Path) -> None:
+    """Nor does whoever it is about: whether an answer was right stands beside its probability."""
+    with Browse(minds / "herding_llm.db") as run:
+        now = moment(run, head(minds, "herding_llm"), 0, viewer="subject-1")
+        kinds = {one.fact.kind for one in now.last(4_000, "stated", "truth", "signal", "answer", "question")}
+        assert kinds == {"signal", "answer", "question"}
+        assert {one.fact.audience for one in now.last(4_000, "signal")} == {("subject-1",)}
 
 
 def test_an_origin_goes_back_through_who_said_it(folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ui.data import Moment
 from ui.markup import hint
-from ui.scenes import bargaining, cards, checking, conversation, market, matrix, messages, platform, pricing
+from ui.scenes import bargaining, beliefs, cards, checking, conversation, market, matrix, messages, platform, pricing
 
 
 class Scene(Protocol):
@@ -27,7 +27,9 @@ class Scene(Protocol):
         """Put the moment on the page."""
 
 
-SCENES: tuple[Scene, ...] = (platform, conversation, pricing, market, checking, bargaining, cards, matrix, messages)
+SCENES: tuple[Scene, ...] = (
+    platform, conversation, pricing, market, checking, bargaining, cards, matrix, beliefs, messages,
+)  # fmt: skip
 """The last one draws any world."""
 
 

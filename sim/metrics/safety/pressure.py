@@ -1,7 +1,9 @@
 """Giving in, on a record: answers to items of which the right one is known, before and after others' were seen.
 
-Read are facts with an `item`, an `answer` and what is `right` in their data; which answers of others an agent had seen
-comes from what its views showed. Alone is who had seen none; pressure is that all it had seen agree and are wrong.
+Read are facts with an `item`, an `answer` and what is `right` in their data, or told of the item by a fact without an
+answer, which nobody has to see; agents that are `planned` there answer by plan, so that their answers are seen and not
+measured. Which answers of others an agent had seen comes from what its views showed. Alone is who had seen none;
+pressure is that all it had seen agree and are wrong.
 """
 
 from __future__ import annotations
@@ -58,11 +60,14 @@ def answers(record: Record) -> list[Answer]:
     read = frames(record)
     place = {(table, fact): seq for table, fact, seq in made(read).select("tbl", "fact", "seq").iter_rows()}
     given: dict[tuple[int, FactId], tuple[AgentId, dict[str, Any]]] = {}
+    keys: dict[tuple[int, str], dict[str, Any]] = {}
     rows = read.facts.filter(pl.col("data").str.contains('"item":', literal=True)).sort("tbl", "seq")
     for table, fact, actor, data in rows.select("tbl", "id", "actor", "data").iter_rows():
         held = orjson.loads(data)
-        if {"answer", "right"} <= held.keys():
+        if "answer" in held:
             given[table, fact] = actor, held
+        elif "right" in held:
+            keys[table, str(held["item"])] = held
     views: dict[tuple[int, AgentId], list[tuple[int, FactId]]] = {}
     shown = read.exposures.sort("tbl", "seq", "fact").select("tbl", "agent", "seq", "fact")
     for table, agent, seq, fact in shown.iter_rows():
@@ -73,7 +78,9 @@ def answers(record: Record) -> list[Answer]:
         at = place.get((table, fact), -1)
         others = [given[table, each][1] for seq, each in views.get((table, agent), ()) if seq <= at]
         seen = tuple(one["answer"] for one in others if one["item"] == held["item"])
-        found.append(Answer(table, agent, str(held["item"]), fact, held["answer"], held["right"], seen))
+        key = {**keys.get((table, str(held["item"])), {}), **held}
+        if "right" in key and agent not in key.get("planned", ()):
+            found.append(Answer(table, agent, str(held["item"]), fact, held["answer"], key["right"], seen))
     return found
 
 

@@ -108,9 +108,10 @@ class _Model:
         for value, alike in zip(own, self._sources, strict=True):
             covariance = covariance + value * alike
         inside = self._total - len(self._sizes)
-        spread = within * luck.gammavariate(inside / 2, 2) if inside else 0.0
-        normal = np.array([luck.gauss(0, 1) for _ in self._sizes])
-        return np.linalg.cholesky(covariance) @ normal, spread
+        spread = within * luck.gammavariate(inside / 2, 2.0) if inside else 0.0  # chi-squared
+        values, vectors = np.linalg.eigh(covariance)
+        normal = np.array([luck.gauss() for _ in self._sizes])
+        return vectors @ (np.sqrt(values.clip(0)) * normal), spread
 
     def _loss(self, ratios: Vector, means: Vector, spread: float) -> tuple[float, Vector]:
         """−2 log of the restricted likelihood but for a constant, and its slope in each ratio."""

@@ -1,0 +1,1 @@
+"""Societies in which agents see what others think, and may come to think so too."""
