@@ -107,7 +107,7 @@ def test_rows_are_written_whole(agora: Agora, kuhn: Path) -> None:
         assert json.loads(got["answer"]) == row.answer
     assert agora("rows", run, run, "--out", "rows.jsonl", "-q").code == 0
     lines = [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
-    assert len(lines) == 2 * len(wanted)
+    assert len(lines) == len(wanted), "a run that is named twice counts once"
     assert lines[0].keys() == set(Row.__struct_fields__)
     assert tuple(lines[0]["prompt"]) == wanted[0].prompt
 
