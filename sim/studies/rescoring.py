@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from math import inf
+from math import fsum, inf
 from pathlib import Path
 from types import MappingProxyType
 
@@ -31,7 +31,7 @@ from sim.scenarios.scenario_schema import ModelSettings, Scenario
 from sim.scenarios.strict import checked
 from sim.scenarios.yaml_text import read_yaml
 from sim.studies.docket import settings_of, words_of
-from sim.types import JSON, Completion, EngineFailure, Form, Logprobs, Request, Tokens
+from sim.types import JSON, Choice, Completion, EngineFailure, Form, Logprobs, Request, Tokens
 from sim.voices import Pool
 
 SAMPLING = ("temperature", "top_p", "max_tokens")
@@ -183,5 +183,10 @@ class Rescorer:
         (logprobs,) = done.result()
         if request.sampling.top_p == 1 and -inf in logprobs:
             raise EngineFailure(f"{self._words} has other tokens than the answers of {self._run.path.stem}")
-        form = isinstance(request.format, Form)
-        return replace(recorded, logprobs=logprobs, distribution="raw" if form else "processed")
+        options = request.format.options if isinstance(request.format, Choice) else ()
+        return replace(
+            recorded,
+            logprobs=logprobs,
+            distribution="raw" if isinstance(request.format, Form) else "processed",
+            option_logprobs=tuple(fsum(logprobs) if option == recorded.text else None for option in options),
+        )

@@ -27,8 +27,8 @@ from sim.metrics.collusion.onset_hazard import measured as hazards
 from sim.metrics.collusion.punishment import impulse_response
 from sim.metrics.collusion.screens import alternation_p, bid_cv, screen_p
 from sim.metrics.collusion.steganography import paraphrase_p
+from sim.metrics.collusion.worded import told
 from sim.metrics.judging.judged import accuracy, ppi_mean, rogan_gladen
-from sim.metrics.privacy.attackers import guess_test
 from sim.metrics.privacy.tradeoff import fronts
 from sim.metrics.safety.attacked import Attempt, exposure, utilities
 from sim.metrics.safety.attacks import Case as Attacked
@@ -46,6 +46,7 @@ from sim.metrics.safety.violations import Accusation
 from sim.metrics.safety.writers import Written, guessed
 from sim.metrics.society.opinions import Move, Opinion, polarised, pulled
 from sim.metrics.society.standings import Score, spread
+from sim.metrics.statistics.bayes import guess_test
 from sim.metrics.statistics.clusters import jackknife, mean, rate, ratio
 from sim.metrics.statistics.paired import effect
 from sim.metrics.statistics.permutation import exact_exposure, mcnemar
@@ -124,6 +125,17 @@ def guesser(luck: Random, size: float) -> float:
         for who, label in labels.items()
     }
     return float(guess_test(words, labels, 19)["p"])
+
+
+def worded(luck: Random, size: float) -> float:
+    """Five tables of four seats, whose words sometimes go with the type that they were dealt."""
+    types = {(table, f"s{n}"): luck.randrange(2) for table in range(5) for n in range(4)}
+    words = {
+        who: Counter(f"w{kind if luck.random() < size else luck.randrange(2)}" for _ in range(4))
+        for who, kind in types.items()
+    }
+    found, _ = told(words, types, {}, 19)
+    return float(found.null["p"])
 
 
 def channel(luck: Random, size: float) -> float | None:
@@ -468,6 +480,7 @@ CASES: dict[str, Case] = {
     "judged rate, by prediction": Case(judged, 0.2),
     "judged rate, by errors": Case(partial(judged, by_errors=True), 0.2),
     "attacker's guess": Case(guesser, 0.8),
+    "type told by words": Case(worded, 0.8),
     "covert channel": Case(channel, 0.8),
     "coordination": Case(coordination, 0.7),
     "bid screen": Case(screen, 0.8),

@@ -121,6 +121,24 @@ def test_strengths_by_hand() -> None:
     assert found["rating.spread"].value == pytest.approx(1 / 16)
 
 
+def test_who_beats_each_other_in_a_circle_shares() -> None:
+    """Each of three beats one at two of three tables; a fourth that loses to all has nothing."""
+    ladders = ["abc", "bca", "cab"]
+    scores = [
+        Score(table, name, float(2 - place)) for table, order in enumerate(ladders) for place, name in enumerate(order)
+    ]
+    found = values(rated([*scores, *(Score(table, "d", -1.0) for table in range(3))], 49))
+    for name, share in zip("abcd", (1 / 3, 1 / 3, 1 / 3, 0), strict=True):
+        one = found[f"rating.alpha_rank agent={name}"]
+        assert one.value == pytest.approx(share, abs=1e-6)
+        assert one.ci[0] <= share + 1e-9
+        assert share - 1e-9 <= one.ci[1]
+    assert found["rating.alpha_rank agent=a"].n == 9
+    chain = [Score(0, "a", 1), Score(0, "b", 0), Score(1, "b", 1), Score(1, "c", 0)]
+    apart = values(rated(chain, 9))["rating.alpha_rank"]
+    assert (apart.value, apart.flags) == (None, ("some agents never met each other",))
+
+
 def test_standings_at_their_edges(tmp_path: Path) -> None:
     assert [(one.metric, one.value, one.flags) for one in rated([Score(0, "a", 1.0)])] == [
         ("rating.spread", None, ("n_clusters<2",)),
@@ -145,7 +163,7 @@ def test_names_and_order_of_tables_do_not_change_strengths(rewards: list[tuple[i
             for place, table in enumerate(order)
             for name, reward in zip(names, rewards[table], strict=True)
         ]
-        found = values(rated(scores, 9))
+        found = values(rated(scores, 5))
         return [found[f"rating.bradley_terry agent={name}"].value for name in names]
 
     tables = list(range(len(rewards)))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import product
-from math import log
+from math import exp, log
 from pathlib import Path
 from random import Random
 
 import networkx as nx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import ks_2samp, wasserstein_distance
@@ -51,7 +51,16 @@ from sim.metrics.society.networks import (
     reciprocity,
 )
 from sim.metrics.society.polarisation import affective, bimodality, esteban_ray
-from sim.metrics.society.ratings import Glicko, Skill, bradley_terry, elo_expected, elo_update, glicko2, plackett_luce
+from sim.metrics.society.ratings import (
+    Glicko,
+    Skill,
+    alpha_rank,
+    bradley_terry,
+    elo_expected,
+    elo_update,
+    glicko2,
+    plackett_luce,
+)
 from sim.metrics.statistics.distances import entropy, jensen_shannon, kl, ks, normalised, shares, wasserstein
 from tests.metrics.society import Society, values
 
@@ -105,6 +114,35 @@ def test_worked_examples_of_ratings() -> None:
     found = glicko2(Glicko(1500, 200), games)
     assert (found.rating, found.deviation) == (pytest.approx(1464.05, abs=0.01), pytest.approx(151.517, abs=5e-3))
     assert found.volatility == pytest.approx(0.05999, abs=1e-5)
+
+
+def test_alpha_rank_by_hand() -> None:
+    """A circle shares, the best of a ladder has all; of two with a gain u each the odds are e^(m − 1)u."""
+    assert alpha_rank([[0, 1, -1], [-1, 0, 1], [1, -1, 0]]) == pytest.approx([1 / 3] * 3)
+    assert alpha_rank([[0.5, 0.9, 0.8], [0.1, 0.5, 0.7], [0.2, 0.3, 0.5]]) == pytest.approx([1, 0, 0])
+    assert alpha_rank([[3.0]]) == [1]
+    first, second = alpha_rank([[0, 0.02], [0, 0]], population=11, alpha=5)
+    assert first / second == pytest.approx(exp(10 * 0.1))
+    assert alpha_rank([[0, 5], [5, 0]]) == pytest.approx([0.5, 0.5])
+
+
+@settings(max_examples=30)
+@given(st.lists(st.floats(-1, 1), min_size=16, max_size=16), st.floats(0.1, 3), st.integers(2, 20))
+def test_alpha_rank_is_where_takeovers_even_out(drawn: list[float], alpha: float, population: int) -> None:
+    """A mutant takes over with 1/Σ e^(−ku), k from 0 to m − 1, as a chain of imitations with odds e^u has it."""
+    payoffs = [drawn[4 * i : 4 * i + 4] for i in range(4)]
+    shares = alpha_rank(payoffs, population, alpha)
+    assert sum(shares) == pytest.approx(1)
+
+    def flow(resident: int, mutant: int) -> float:
+        gain = alpha * (payoffs[mutant][resident] - payoffs[resident][mutant])
+        return shares[resident] / sum(exp(-k * gain) for k in range(population))
+
+    for one in range(4):
+        others = [other for other in range(4) if other != one]
+        assert sum(flow(one, other) for other in others) == pytest.approx(
+            sum(flow(other, one) for other in others), abs=1e-9
+        )
 
 
 def test_worked_examples_of_games() -> None:

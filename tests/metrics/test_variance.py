@@ -41,6 +41,7 @@ def test_what_tells_nothing() -> None:
     assert reml([[1, 2]], {}, 0) is None
     assert reml([[1], [2]], {}, 0) is None
     assert reml([[1, 1], [2, 2]], {}, 0) is None
+    assert reml([[1], [1], [1]], {}, 9) is None
     single = reml([[1], [2], [6]], {"same": "aaa", "own": "abc"}, 0)
     assert single is not None
     assert single.by == {WITHIN: pytest.approx(7)}, "the variance of three values"

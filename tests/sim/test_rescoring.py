@@ -107,6 +107,9 @@ def test_the_model_itself_has_weights_of_one(behaviour: Path, tmp_path: Path) ->
     with Run(behaviour) as one, Run(scored) as other:
         pairs = list(zip(sampled(one), sampled(other), strict=True))
         assert {call.source for call in other.calls()} == {"engine"}
+        for call in other.calls():
+            (known,) = (each for each in call.completion.option_logprobs if each is not None)
+            assert known == pytest.approx(fsum(call.completion.logprobs)), "what others were thought of is not scored"
         earned = [fsum(one.rewards(table).values()) for table in range(TABLES)]
     assert all(theirs.logprob == pytest.approx(own.logprob, abs=1e-6) for own, theirs in pairs)
     found = valued(behaviour, scored)

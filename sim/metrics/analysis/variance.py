@@ -27,7 +27,7 @@ def compared(runs: Sequence[Relative], draws: int = DRAWS) -> Iterator[Measureme
     names = {CELL: "run", WITHIN: "table" if several else "run"}
     more: dict[str, Any] = {"n": tables, "n_clusters": len(runs), "denominator": "what tables earn"}
     if found is None:
-        reason = FEW if len(runs) < 2 else "nothing varies within runs" if several else "fewer than three runs"
+        reason = FEW if len(runs) < 2 else "too few tables, or nothing varies"
         yield Measurement(metric="variance.component", value=None, flags=(reason,), **more)
         return
     for source, value in found.by.items():

@@ -7,10 +7,8 @@ attribute is guessed by naive Bayes over words, learnt at the other tables; its 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from math import exp, log
-from random import Random
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any
 
 from rapidfuzz.fuzz import partial_ratio
 
@@ -19,16 +17,13 @@ from sim.metrics.privacy.canaries import Canary, canary, decoy, find
 from sim.metrics.privacy.disclosures import disclosures
 from sim.metrics.privacy.inference import advantage, auc, bits_gained, exposure, rank_of, tpr_at_fpr
 from sim.metrics.privacy.normal import normal
+from sim.metrics.statistics.bayes import Who, guess_test, guessed
 from sim.metrics.statistics.clusters import mean, rate
-from sim.metrics.statistics.permutation import p_value
 from sim.metrics.statistics.shares import estimated
-from sim.types import JSON, AgentId, Measurement, Member, Record
+from sim.types import Measurement, Member, Record
 
 DECOYS = 15
 """Values beside the true one among which it is ranked."""
-DRAWS = 99
-Who = tuple[int, AgentId]
-"""Table and agent."""
 
 
 def all(record: Record) -> Iterator[Measurement]:
@@ -94,16 +89,6 @@ def _role(member: Member) -> Hashable:
     return member.seat.role
 
 
-class Guess(NamedTuple):
-    """What is thought of one agent."""
-
-    truth: Hashable
-    best: Hashable
-    given: float
-    """Probability of the truth."""
-    prior: float
-
-
 def attribute(record: Record, of: Callable[[Member], Hashable] = _role) -> Iterator[Measurement]:
     """Accuracy, advantage over the most frequent value, and bits gained, by what an agent is; by default its role."""
     said = spoken(record)
@@ -126,62 +111,3 @@ def attribute(record: Record, of: Callable[[Member], Hashable] = _role) -> Itera
             metric=f"inference.attribute_{name}", value=value, unit=unit, n=len(guesses), n_clusters=len(by_table),
             denominator="agents that said something", flags=flags,
         )  # fmt: skip
-
-
-def guessed(words: Mapping[Who, Counter[str]], labels: Mapping[Who, Hashable]) -> dict[Who, Guess]:
-    """Of each agent the value that naive Bayes, learnt at the other tables, gives it; nobody's of a single table."""
-    found = {}
-    for table in sorted({table for table, _ in words}):
-        learnt = [who for who in words if who[0] != table]
-        if not learnt:
-            continue
-        model = _Bayes([(words[who], labels[who]) for who in learnt])
-        for who in words:
-            if who[0] == table:
-                found[who] = model.guess(words[who], labels[who])
-    return found
-
-
-class _Bayes:
-    """Multinomial naive Bayes with one added to each count; every value of the labels it learnt is possible."""
-
-    def __init__(self, known: Sequence[tuple[Counter[str], Hashable]]) -> None:
-        self._values = Counter(label for _, label in known)
-        self._words: dict[Hashable, Counter[str]] = {label: Counter() for label in self._values}
-        for counts, label in known:
-            self._words[label].update(counts)
-        self._many = len(set().union(*self._words.values())) + 1
-
-    def guess(self, words: Counter[str], truth: Hashable) -> Guess:
-        """The likeliest value, the first of equals by name, and what is thought of the truth."""
-        total = self._values.total()
-        logs = {}
-        for label, count in self._values.items():
-            seen = self._words[label]
-            size = seen.total() + self._many
-            logs[label] = log(count / total) + sum(n * log((seen[word] + 1) / size) for word, n in words.items())
-        most = max(logs.values())
-        weights = {label: exp(each - most) for label, each in logs.items()}
-        best = min((label for label, each in logs.items() if each == most), key=str)
-        share = weights.get(truth, 0.0) / sum(weights.values())
-        return Guess(truth, best, share, self._values[truth] / total)
-
-
-def guess_test(
-    words: Mapping[Who, Counter[str]], labels: Mapping[Who, Hashable], n_perm: int = DRAWS
-) -> dict[str, JSON]:
-    """How often as good a guess comes where values are shuffled among the agents of each table."""
-    luck, drawn = Random(0), []
-    for _ in range(n_perm):
-        shuffled = dict(labels)
-        for table in sorted({table for table, _ in words}):
-            there = [who for who in words if who[0] == table]
-            values = luck.sample([labels[who] for who in there], len(there))
-            shuffled |= dict(zip(there, values, strict=True))
-        drawn.append(_right(guessed(words, shuffled)))
-    right = _right(guessed(words, labels))
-    return {"stat": right, "p": p_value(right, drawn), "method": "values shuffled within tables", "n_perm": n_perm}
-
-
-def _right(guesses: Mapping[Who, Guess]) -> float:
-    return sum(one.best == one.truth for one in guesses.values()) / len(guesses)

@@ -1,4 +1,4 @@
-"""Ratings from games: Elo, Glicko-2, Plackett–Luce and Bradley–Terry.
+"""Ratings from games: Elo, Glicko-2, Plackett–Luce, Bradley–Terry and α-rank.
 
 Elo depends on the order of games; for a pool that does not change Bradley–Terry is to be preferred. Players of whom no
 chain of games connects two have no common scale.
@@ -10,6 +10,9 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from math import exp, log, pi, sqrt
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 GLICKO = 173.7178
 """Points of Glicko's scale to one of Glicko-2's."""
@@ -156,3 +159,31 @@ def _connected(met: dict[tuple[Hashable, Hashable], float]) -> bool:
         reached.add(here)
         waiting += [b for a, b in met if a == here and b not in reached]
     return bool(players) and reached == players
+
+
+def alpha_rank(payoffs: Sequence[Sequence[float]], population: int = 50, alpha: float = 100.0) -> list[float]:
+    """Shares of time that a population, which imitates what does better, spends with each strategy (α-rank).
+
+    `payoffs[i][j]`: what i earns against j. A mutant takes over with probability (1 − e^−u)/(1 − e^−mu), u = α(what it
+    earns against the others − what they earn against it), m the population (Omidshafiei et al. 2019, one population,
+    local selection). In a cycle, where ratings have no order, its members share.
+    """
+    earned = np.array(payoffs, float)
+    size = len(earned)
+    if size < 2:
+        return [1.0] * size
+    takes_over = _fixation(alpha * (earned.T - earned), population) / (size - 1)
+    np.fill_diagonal(takes_over, 0.0)
+    moves = takes_over + np.diag(1 - takes_over.sum(1))
+    system = np.vstack([moves.T - np.eye(size), np.ones(size)])
+    shares = np.linalg.lstsq(system, np.array([0.0] * size + [1.0]), rcond=None)[0]
+    return [max(0.0, float(share)) for share in shares]
+
+
+def _fixation(gains: NDArray[np.float64], population: int) -> NDArray[np.float64]:
+    """Chance that one mutant takes over, by its gain over a resident; 1/m where there is none."""
+    safe = np.where(gains == 0, 1.0, gains)
+    ahead = np.expm1(-np.abs(safe)) / np.expm1(-population * np.abs(safe))
+    behind = ahead * np.exp((population - 1) * np.minimum(safe, 0.0))
+    found: NDArray[np.float64] = np.where(gains == 0, 1 / population, behind)
+    return found

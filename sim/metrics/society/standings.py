@@ -1,7 +1,8 @@
 """Ratings from what agents earned: of every two at a table who earned more won, by as much as any.
 
 Bradley–Terry strengths come with an interval from the spread between tables; Elo depends on the order of tables, so it
-is averaged over many orders. Agents of one role are compared, and agents who never met have no common scale.
+is averaged over many orders. Agents of one role are compared, and agents who never met have no common scale. α-rank
+says who is left where the worse imitate the better, also where agents beat each other in a circle.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sim.intervals import FEW, t_quantile
-from sim.metrics.society.ratings import Skill, bradley_terry, elo_expected, plackett_luce
+from sim.metrics.society.ratings import Skill, alpha_rank, bradley_terry, elo_expected, plackett_luce
 from sim.metrics.statistics.permutation import DRAWS, stratified
 from sim.types import AgentId, Measurement, Record
 
@@ -47,7 +48,7 @@ def all(record: Record) -> Iterator[Measurement]:
 
 
 def rated(scores: Sequence[Score], n_perm: int = DRAWS, **of: Any) -> Iterator[Measurement]:
-    """Bradley–Terry strengths, Elo and Plackett–Luce skill of each agent, and whether they differ at all."""
+    """Bradley–Terry strengths, Elo, Plackett–Luce skill and α-rank of each agent, and whether they differ at all."""
     tables = _tables(scores)
     games = [game for own in tables.values() for game in _games(own)]
     agents = sorted({one.agent for one in scores})
@@ -59,6 +60,7 @@ def rated(scores: Sequence[Score], n_perm: int = DRAWS, **of: Any) -> Iterator[M
         flag = "agents who never met" if games else "a single agent"
         yield Measurement(metric="rating.bradley_terry", value=None, n_clusters=clusters, flags=(flag, *few), of=of)
         return
+    yield from _imitated(agents, tables, n_perm, few, of)
     errors = _errors(strengths, tables) if clusters > 1 else {}
     elo, skills = _elo(tables), _skills(tables)
     for agent in agents:
@@ -83,6 +85,56 @@ def rated(scores: Sequence[Score], n_perm: int = DRAWS, **of: Any) -> Iterator[M
                 flags=few,
                 of={**of, "agent": agent},
             )
+
+
+def _imitated(
+    agents: Sequence[AgentId],
+    tables: Mapping[int, Sequence[Score]],
+    draws: int,
+    flags: tuple[str, ...],
+    of: Mapping[str, Any],
+) -> Iterator[Measurement]:
+    """α-rank of each agent, by how often it beats each other; with an interval by a bootstrap over tables."""
+    more: dict[str, Any] = {"unit": "share", "n_clusters": len(tables), "denominator": "time of a population"}
+    met = np.array([_met(agents, own) for own in tables.values()])
+    shares = _shares(met)
+    if shares is None:
+        reason = "some agents never met each other"
+        yield Measurement(metric="rating.alpha_rank", value=None, flags=(reason, *flags), of=of, **more)
+        return
+    luck = Random(0)
+    places = [luck.choices(range(len(met)), k=len(met)) for _ in range(draws if len(met) > 1 else 0)]
+    drawn = [_shares(met[each]) for each in places]
+    known = [each for each in drawn if each is not None]
+    for place, agent in enumerate(agents):
+        ends = sorted(each[place] for each in known)
+        ci = (ends[int(0.025 * len(ends))], ends[int(0.975 * len(ends))]) if ends else None
+        yield Measurement(
+            metric="rating.alpha_rank",
+            value=shares[place],
+            n=int(met[:, 1, place].sum()),
+            ci=ci,
+            ci_method="bootstrap over tables" if ci else "",
+            flags=flags,
+            of={**of, "agent": agent},
+            **more,
+        )
+
+
+def _met(agents: Sequence[AgentId], own: Sequence[Score]) -> np.ndarray:
+    """Of one table how often each agent beat each other, and met it."""
+    place = {agent: number for number, agent in enumerate(agents)}
+    found = np.zeros((2, len(agents), len(agents)))
+    for a, b, score in _games(own):
+        for one, other, points in ((a, b, score), (b, a, 1 - score)):
+            found[:, place[one], place[other]] += points, 1
+    return found
+
+
+def _shares(tables: np.ndarray) -> list[float] | None:
+    """α-rank of agents by all of some tables; None where two never met."""
+    won, met = tables.sum(0) + np.eye(tables.shape[-1])
+    return alpha_rank((won / met).tolist()) if met.all() else None
 
 
 def spread(scores: Sequence[Score], n_perm: int = DRAWS, **of: Any) -> Measurement:

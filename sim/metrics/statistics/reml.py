@@ -51,7 +51,7 @@ def reml(
     means = np.array([fmean(cells[place]) for place in kept])
     spread = fsum((value - mean) ** 2 for place, mean in zip(kept, means, strict=True) for value in cells[place])
     total = int(sizes.sum())
-    if len(kept) < 2 or total < 3 or (spread == 0 and total > len(kept)):
+    if len(kept) < 2 or total < 3 or (spread == 0 and (total > len(kept) or not np.ptp(means))):
         return None
     sources = {name: _alike(own) for name, own in labels.items() if 1 < len(set(own)) < len(kept)}
     if total > len(kept):
