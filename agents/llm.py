@@ -1,16 +1,18 @@
 """The language-model agent: persona, secrets and memory in, one legal answer out.
 
-A decision is at most three calls: a summary where memory outgrew its budget, the answer, and one rethink with the
-reason where that was not legal. After that the turn's default is taken; every step is told in the action. What it knows
-of episodes before is where its memory begins.
+A decision is at most four calls: a summary where memory outgrew its budget, a thought where it is to think first, the
+answer, and one rethink with the reason where that was not legal. After that the turn's default is taken; every step is
+told in the action. What it knows of episodes before is where its memory begins.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
+from agents.emotion import Emotion, told
 from agents.memory import START, Entry, Memory, clip
 from agents.prompt import identity_text, note, prompt, reflection_messages, summary_messages, system_text
 from sim.answers import parse
@@ -27,7 +29,9 @@ class LLMAgent:
 
     Settings: `instructions`, words that end the system message; `memory_tokens`, the budget of its memory (a third of
     the context where not given; 0: it remembers nothing); `writer`, the entry of `models` that writes its memory (its
-    own where not given); `reflect`, whether it begins with a call of its own about the episodes before this one.
+    own where not given); `reflect`, whether it begins with a call of its own about the episodes before this one;
+    `think`, the tokens in which it thinks before every answer, in a call of its own whose words only it sees, once (0:
+    it answers at once); `emotion`, the `Emotion` that it has, if any.
     """
 
     def __init__(
@@ -38,32 +42,39 @@ class LLMAgent:
         memory_tokens: int | None = None,
         writer: str = "",
         reflect: bool = False,
+        think: int = 0,
+        emotion: Mapping[str, JSON] | None = None,
     ) -> None:
         self.member = member
         self.instructions = instructions
         self.memory_tokens = member.context // 3 if memory_tokens is None else memory_tokens
-        self.writer, self.reflect = writer or member.model, reflect
+        self.writer, self.reflect, self.think = writer or member.model, reflect, think
+        self.emotion = None if emotion is None else Emotion(emotion)
         self._start = Memory(summary=clip(member.past, int(self.memory_tokens / 2 * START)))
         self.state: object = self._start
         self._identity = identity_text(member)
 
     def act(self, turn: Turn, streams: Streams) -> Mind:
-        """Decide, by one to three calls."""
+        """Decide, by one to four calls, and at the first decision a reflection."""
         memory = self.state
         assert isinstance(memory, Memory)
         context, budget = self.member.context, self.memory_tokens
+        feels = None if self.emotion is None else self.emotion.after(memory.feels, streams.draw("emotion"))
+        feeling = told(feels) if feels else ""
         system = system_text(turn.rules, self._identity, self.instructions, context)
         memory, blank = yield from self._reflected(system, memory)
         memory, forgot = yield from self._condensed(system, memory)
 
-        asked = prompt(system, turn, memory, context, budget)
+        thought, memory, empty = yield from self._thought(system, turn, memory, feeling)
+        inner = "\n\n".join(part for part in (feeling, thought) if part)
+        asked = prompt(system, turn, memory, context, budget, inner)
         first, memory = yield from self._ask(asked.messages(), turn.format, "act", asked.max_tokens, memory)
         answer, reason = judged(turn.format, first)
         how: How = "chosen"
         if reason:
             # A failed call may have been too long, so it is made again with less.
             failed = _failed(first)
-            again = prompt(system, turn, memory, context * 4 // 5, budget // 2) if failed else asked
+            again = prompt(system, turn, memory, context * 4 // 5, budget // 2, inner) if failed else asked
             messages = again.messages("" if failed else note(first.text, reason))
             second, memory = yield from self._ask(messages, turn.format, "rethink", again.max_tokens, memory)
             answer, still = judged(turn.format, second)
@@ -74,9 +85,10 @@ class LLMAgent:
         return Action(
             answer=answer,
             how=how,
-            reason="; ".join(part for part in (reason[:_LONGEST_REASON], blank, forgot) if part),
-            state=self._remembering(memory, turn, answer),
+            reason="; ".join(part for part in (reason[:_LONGEST_REASON], blank, forgot, empty) if part),
+            state=self._remembering(replace(memory, feels=feels), turn, answer),
             recalls=asked.memory.facts,
+            feels=feels,
         )
 
     def _ask(
@@ -103,6 +115,21 @@ class LLMAgent:
         if thought is None or _failed(completion):
             return memory, f"no reflection ({completion.error or reason})"
         return memory.concluded(clip(thought, wanted.max_chars), self.memory_tokens), ""
+
+    def _thought(
+        self, system: str, turn: Turn, memory: Memory, feeling: str
+    ) -> Generator[Sequence[Request], Sequence[Completion], tuple[str, Memory, str]]:
+        """What the agent thinks before it answers, as it is reminded of it; the memory; and what went wrong."""
+        if not self.think:
+            return "", memory, ""
+        wanted = Text(max_chars=max(1, int(self.think * START)))
+        asked = prompt(system, turn, memory, self.member.context, self.memory_tokens, feeling, wanted)
+        completion, memory = yield from self._ask(asked.messages(), wanted, "think", self.think, memory)
+        said = completion.text or ""
+        thought, reason = parse(Text(max_chars=len(said)), said)
+        if thought is None or _failed(completion):
+            return "", memory, f"no thought ({completion.error or reason})"
+        return f"You thought:\n{clip(thought, wanted.max_chars)}", memory, ""
 
     def _condensed(
         self, system: str, memory: Memory

@@ -87,6 +87,8 @@ class Memory:
     """Recent turns, oldest first."""
     per_token: float = START
     """Estimated weight per token of this agent's prompts and model."""
+    feels: str | None = None
+    """What the agent felt when it last decided, where it has an emotion; no part of the text."""
 
     # -- estimate --
 

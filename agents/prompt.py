@@ -20,7 +20,10 @@ _SUMMARISE = (
     "Sum up what you remember, for your own later use. Keep names, numbers, promises, what others want, and what you "
     "told to whom."
 )
-
+_THINK = (
+    "Think before you answer: what matters now, and what would each possible answer lead to? Nobody else reads your "
+    "thoughts. Do not answer yet."
+)
 _REFLECT = (
     "This is how it went before, and now it starts anew. Say what went wrong or right, why, and what you will do "
     "differently this time."
@@ -51,6 +54,8 @@ class Prompt:
     """The part of the agent's memory that is used."""
     view: str
     """The latest view in words."""
+    inner: str
+    """What goes on in the agent, in words: what it feels, what it has thought; empty: nothing."""
     how: str
     """How to answer."""
     max_tokens: int
@@ -59,20 +64,34 @@ class Prompt:
     def messages(self, note: str = "") -> tuple[Message, ...]:
         """Two messages; `note` says what was wrong with the first answer."""
         remembered = f"What you remember:\n{text}" if (text := self.memory.text) else ""
-        parts = [remembered, f"Now:\n{self.view}", note, self.how]
+        parts = [remembered, f"Now:\n{self.view}", self.inner, note, self.how]
         user = "\n\n".join(part for part in parts if part)
         return Message(role="system", text=self.system), Message(role="user", text=user)
 
 
-def prompt(system: str, turn: Turn, memory: Memory, context: int, memory_tokens: int) -> Prompt:
-    """The prompt of a turn within `context` tokens, answer included: the view first, then as much memory as fits."""
-    answer = min(max_tokens(turn.format), context // 3)
-    how = clip(describe(turn.format), memory.room(context // 4))
-    fixed = memory.tokens(system) + memory.tokens(how) + memory.tokens("x" * _NOTE) + answer + 2 * PER_MESSAGE
+def prompt(
+    system: str,
+    turn: Turn,
+    memory: Memory,
+    context: int,
+    memory_tokens: int,
+    inner: str = "",
+    think: Text | None = None,
+) -> Prompt:
+    """The prompt of a turn within `context` tokens, answer included: the view first, then as much memory as fits.
+
+    `inner`: what goes on in the agent. `think`: the answer is not asked for yet, but such a thought about it.
+    """
+    answer = min(max_tokens(think or turn.format), context // 3)
+    wanted = describe(turn.format)
+    if think:
+        wanted = f"You will be asked: {wanted}\n\n{_THINK} {describe(think)}"
+    how, inner = (clip(text, memory.room(context // 4)) for text in (wanted, inner))
+    fixed = memory.tokens(system) + memory.tokens(inner + how) + memory.tokens("x" * _NOTE) + answer + 2 * PER_MESSAGE
     left = max(0, context - fixed)
     view = clip(turn.text, memory.room(left))
     used = memory.recent(min(memory_tokens, left - memory.tokens(view)))
-    return Prompt(system=system, memory=used, view=view, how=how, max_tokens=answer)
+    return Prompt(system=system, memory=used, view=view, inner=inner, how=how, max_tokens=answer)
 
 
 def note(said: str | None, reason: str) -> str:

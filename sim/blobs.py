@@ -1,7 +1,7 @@
 """Numbers as bytes: sorted ids as delta-coded varints, token ids and log-probabilities as 32-bit arrays.
 
 A varint holds 7 bits a byte, least significant first, the top bit set on all bytes but the last. Arrays are
-little-endian on every machine, so a record can be read anywhere.
+little-endian on every machine, so a record can be read anywhere. A number that is not known is NaN.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import sys
 from array import array
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
+from math import isnan, nan
 from operator import sub
 from typing import TypeVar
 
-from sim.types import Logprobs, Tokens
+from sim.types import Logprobs, OptionLogprobs, Tokens
 
 _N = TypeVar("_N", int, float)
 
@@ -55,6 +56,16 @@ def decode_logprobs(blob: bytes | None) -> Logprobs:
     """Log-probabilities, each the 32-bit float nearest to what was given."""
     values: array[float] = array("f", blob or b"")
     return tuple(_little(values))
+
+
+def encode_options(values: OptionLogprobs) -> bytes | None:
+    """Log-probabilities of options as 32-bit floats; None for none."""
+    return encode_logprobs([nan if value is None else value for value in values])
+
+
+def decode_options(blob: bytes | None) -> OptionLogprobs:
+    """Log-probabilities of options, each the 32-bit float nearest to what was given."""
+    return tuple(None if isnan(value) else value for value in decode_logprobs(blob))
 
 
 def _varint(number: int) -> bytes:

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from sim.answers import schema
-from sim.blobs import decode_logprobs, encode_logprobs, encode_tokens
+from sim.blobs import decode_logprobs, decode_options, encode_logprobs, encode_options, encode_tokens
 from sim.kernel import Decision, Unaskable, WorldError
 from sim.log import Divergence, Row, dumps
 from sim.types import (
@@ -270,6 +270,7 @@ class Calls:
             error=_unbroken(completion.error),
             prompt_ids=completion.prompt_ids if voice.record_tokens else (),
             logprobs=decode_logprobs(encode_logprobs(completion.logprobs)),
+            option_logprobs=decode_options(encode_options(completion.option_logprobs)),
         )
 
     def _row(self, arrival: Arrival, completion: Completion, store: TextStore) -> Row:
@@ -295,6 +296,7 @@ class Calls:
             encode_tokens(completion.ids),
             encode_logprobs(completion.logprobs),
             completion.distribution,
+            encode_options(completion.option_logprobs),
             completion.usage.prompt,
             completion.usage.cached,
             completion.usage.completion,

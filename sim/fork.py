@@ -29,12 +29,14 @@ def fork(
     edits: Sequence[Mapping[str, Any]] = (),
     minds: Sequence[str] = (),
     replicate: int = 0,
+    run_id: str = "",
 ) -> Path:
     """A new run file, not started; the old run is only read. `at`: a duration or a tick.
 
     `sets`: `key=value` for a world parameter that may change while running, or `models.NAME.key=value` for the calls
     from then on. `edits`: interventions as in a scenario file, at or after `at`. `minds`: who decides instead from the
-    start, `module:Name` for everybody, `NAME=module:Name` for an agent or a cast entry. Raises ScenarioError.
+    start, `module:Name` for everybody, `NAME=module:Name` for an agent or a cast entry. `run_id`: instead of one that
+    says when it was forked. Raises ScenarioError.
     """
     with Run(path) as run, Lineage(run.manifest()) as lineage:
         manifest = run.manifest()
@@ -54,7 +56,7 @@ def fork(
             raise parent.error(("fork", "at"), f"tick {tick} is after the end of the run at tick {planned.until}")
     return stored(
         folder,
-        f"{manifest.id}-at{tick}" + (f"-r{replicate}" if replicate else ""),
+        run_id or f"{manifest.id}-at{tick}" + (f"-r{replicate}" if replicate else ""),
         planned,
         policies,
         parent=str(path.resolve()),

@@ -57,22 +57,31 @@ def ratio_error(parts: Sequence[float], sizes: Sequence[float]) -> float:
     return sqrt(m / (m - 1) * deviations) / total
 
 
+def clustered_mean(sums: Sequence[float], sizes: Sequence[float], confidence: float = 0.95) -> Interval:
+    """Of Σ sums over Σ sizes, one of each a cluster: by t with one degree of freedom less than there are clusters."""
+    sums, sizes = [part for part, n in zip(sums, sizes, strict=True) if n], [n for n in sizes if n]
+    if len(sizes) < 2:
+        return Interval(None, flags=(FEW,) if sizes else ())
+    value = fsum(sums) / fsum(sizes)
+    half = t_quantile(confidence, len(sizes) - 1) * ratio_error(sums, sizes)
+    return Interval((value - half, value + half), "t over clusters")
+
+
 def clustered(hits: Sequence[float], sizes: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Of a share, hits and trials by cluster: by t with one degree of freedom less than there are clusters.
+    """Of a share, hits and trials by cluster: as `clustered_mean`, within 0 and 1.
 
     If all or none are hits the bound is exact and one-sided, and takes trials for independent.
     """
-    parts, sizes = [hit for hit, n in zip(hits, sizes, strict=True) if n], [n for n in sizes if n]
-    if len(sizes) < 2:
-        return Interval(None, flags=(FEW,) if sizes else ())
+    found = clustered_mean(hits, sizes, confidence)
+    if found.ci is None:
+        return found
     total = fsum(sizes)
-    value = fsum(parts) / total
+    value = fsum(hits) / total
     if value in (0, 1):
         bound = none_upper(total, confidence=confidence)
         ends = (0.0, bound) if value == 0 else (1 - bound, 1.0)
         return Interval(ends, "exact, one-sided", ("design effect unknown",))
-    half = t_quantile(confidence, len(sizes) - 1) * ratio_error(parts, sizes)
-    return Interval((max(0.0, value - half), min(1.0, value + half)), "t over clusters")
+    return found._replace(ci=(max(0.0, found.ci[0]), min(1.0, found.ci[1])))
 
 
 def none_upper(n: float, design_effect: float = 1.0, confidence: float = 0.95) -> float:

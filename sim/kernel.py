@@ -521,6 +521,7 @@ class Table:
             reason=action.reason,
             state=action.state,
             recalls=action.recalls,
+            feels=action.feels,
             agent=decision.player.id,
             seen=decision.seen,
             shows=turn.shows,
@@ -532,9 +533,10 @@ class Table:
     def _unfit(self, turn: Turn, action: Action) -> str:
         """Why an action cannot stand; empty where it can."""
         try:
-            if action.recalls or action.reason:
+            if action.recalls or action.reason or action.feels is not None:
                 encode_ids(action.recalls)
                 action.reason.encode()
+                (action.feels or "").encode()
             if action.answer == turn.default:
                 return ""
         except Exception as error:

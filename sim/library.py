@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -79,6 +80,22 @@ def find(folder: Path, name: str) -> Path:
     if found:
         raise NoSuchRun(f"{name!r} could be {', '.join(path.stem for path in found[:5])}; write more of it")
     raise NoSuchRun(f"no run {name!r} in {folder}; the last is {there[-1].stem}")
+
+
+def find_all(folder: Path, names: Iterable[str]) -> list[Path]:
+    """The files of runs, each once; in a name, `*` stands for anything, so that `frost-*` names many.
+
+    Raises NoSuchRun.
+    """
+    found: dict[Path, None] = {}
+    for name in names:
+        if "*" not in name:
+            found[find(folder, name)] = None
+        elif there := [path for path in files(folder) if fnmatchcase(path.stem, name)]:
+            found |= dict.fromkeys(there)
+        else:
+            raise NoSuchRun(f"no run in {folder} is called {name!r}; agora runs lists them")
+    return list(found)
 
 
 def listing(folder: Path) -> Iterator[Listed]:

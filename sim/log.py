@@ -30,6 +30,14 @@ def dumps(value: Any) -> str:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
 
 
+def coded(kind: str, row: Row) -> bytes:
+    """What a row of one of the log's tables counts with in the hash: a JSON array, bytes in hex.
+
+    A decision counts without its last column, `feels`, where nothing was felt.
+    """
+    return orjson.dumps(row[:-1] if kind == "decisions" and row[-1] is None else row, default=bytes.hex)
+
+
 class Log:
     """Appends one table's rows in order; `seq` runs over events, decisions and facts together."""
 
@@ -38,19 +46,19 @@ class Log:
         self.seq = 0
         self._put = put
         self._hash = blake2b(digest_size=16)
-        self._unhashed: list[Row] = []
+        self._unhashed: list[tuple[str, Row]] = []
         self._marked = 0
 
     @property
     def hash(self) -> str:
-        """Hash of all rows so far, in hex: blake2b over each one as a JSON array, bytes in hex."""
-        for row in self._unhashed:
-            self._hash.update(orjson.dumps(row, default=bytes.hex))
+        """Hash of all rows so far, in hex: blake2b over each one as `coded`."""
+        for kind, row in self._unhashed:
+            self._hash.update(coded(kind, row))
         self._unhashed.clear()
         return self._hash.hexdigest()
 
     def _append(self, kind: str, row: Row) -> None:
-        self._unhashed.append(row)
+        self._unhashed.append((kind, row))
         self.seq += 1
         self._put(kind, row)
 
@@ -88,6 +96,7 @@ class Log:
             decision.calls,
             decision.digest,
             decision.state,
+            action.feels,
         )
         self._append("decisions", row)
 

@@ -77,11 +77,15 @@ def create(
         if model.policy and "@" not in model.policy and model.needs_adapters:
             message = f"{model.policy!r} has no version; write {model.policy}@v, or train it: agora train"
             raise scenario.error(("models", name, "policy"), message)
-    stem = re.sub(r"[^\w.-]+", "-", scenario.name)
     branches = [Branch(table, 0, luck) for table in range(scenario.tables)] if luck else []
     planned = plan(scenario, _with_past(freeze(scenario), past) if past else None, branches)
-    name = run_id or f"{stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    return stored(folder, name, planned, branches=[list(one) for one in branches])
+    return stored(folder, run_id or dated(scenario.name), planned, branches=[list(one) for one in branches])
+
+
+def dated(name: str) -> str:
+    """A scenario's name as that of a file, with the date and time, UTC."""
+    stem = re.sub(r"[^\w.-]+", "-", name)
+    return f"{stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
 def _with_past(cast: Sequence[Sequence[Frozen]], past: Mapping[tuple[int, AgentId], str]) -> list[list[Frozen]]:

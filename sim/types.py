@@ -27,6 +27,8 @@ Audience: TypeAlias = str | tuple[AgentId, ...]
 """`"all"`, a channel id such as `"#general"`, or the agents who can see a fact."""
 Tokens: TypeAlias = tuple[int, ...]
 Logprobs: TypeAlias = tuple[float, ...]
+OptionLogprobs: TypeAlias = tuple[float | None, ...]
+"""Of the options of a choice, in their order; None where it is not known."""
 
 ALL = "all"
 
@@ -154,6 +156,8 @@ class Action(Struct, frozen=True, kw_only=True):
     """The agent's state once this decision stands; None: unchanged."""
     recalls: tuple[FactId, ...] = ()
     """Facts that remembered things came from."""
+    feels: str | None = None
+    """What the agent felt when it decided, in a word of its mind's own; None where it has no emotion."""
 
     agent: AgentId = ""
     seen: int = 0
@@ -255,6 +259,8 @@ class Completion(Struct, frozen=True, kw_only=True):
     """Natural logarithms, one per sampled token."""
     distribution: Literal["", "raw", "processed"] = ""
     """Of which distribution: the model's own, or the masked and tempered one that was sampled."""
+    option_logprobs: OptionLogprobs = ()
+    """Of a choice: of every option, as `logprobs` are of what was sampled; empty where nothing is known of others."""
     usage: Usage = NO_USAGE
     latency: float = 0.0
     """Wall seconds from submission; never read by a simulation."""

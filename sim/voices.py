@@ -90,7 +90,7 @@ class Pool:
         """What each entry speaks with."""
         return {
             name: Voice(
-                engine=self._given.get(name) or self._engine(settings),
+                engine=self._given.get(name) or self.engine(settings),
                 model=settings.model,
                 sampling=settings.sampling,
                 policy=settings.policy,
@@ -100,7 +100,8 @@ class Pool:
             for name, settings in models.items()
         }
 
-    def _engine(self, settings: ModelSettings) -> LateEngine:
+    def engine(self, settings: ModelSettings) -> LateEngine:
+        """The engine of an entry, built at its first call."""
         key = dumps([settings.engine_path, settings.model, settings.context, settings.settings])
         if key not in self.engines:
             name = f"{settings.engine} {settings.model}".strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -14,7 +14,7 @@ from hypothesis import settings
 from agents.engines.vllm import VLLMEngine
 from sim.commands.cli import app
 from sim.commands.failures import exit_code
-from tests.commands import Agora, Said
+from tests.commands import Agora, Process, Said
 
 settings.register_profile("agora", deadline=None)  # machines are slow at times; that is no defect
 settings.load_profile("agora")
@@ -121,3 +121,19 @@ def agora(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
         return Said(code, shown.out, shown.err)
 
     return call
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Callable[..., Process]]:
+    """Starts commands; what still runs at the end is killed."""
+    all_of_them: list[Process] = []
+
+    def start(*args: object) -> Process:
+        all_of_them.append(Process(tmp_path, *args))
+        return all_of_them[-1]
+
+    yield start
+    for process in all_of_them:
+        if process.popen.poll() is None:
+            process.popen.kill()
+        process.popen.communicate()

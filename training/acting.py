@@ -60,8 +60,8 @@ class Exploring(_Between):
 
     The log-probabilities of a completion are μ's: that of the whole option stands at the first token, 0 at all others,
     so that their sum is right (read them by the turn, not by the token). They are left out where π is not known: where
-    the engine gives none, or not those of the distribution that it sampled from. Answers that are no choice, or a
-    choice of one, are the engine's own.
+    the engine gives none, or not those of the distribution that it sampled from. Those of the options are μ's too,
+    where the answer is the engine's own. Answers that are no choice, or a choice of one, are the engine's own.
     """
 
     def __init__(self, engine: Engine, epsilon: float) -> None:
@@ -88,7 +88,8 @@ class Exploring(_Between):
                 return
             asked = replace(request, policy=said.policy or request.policy)  # whoever answered, where versions mix
             scored = self._engine.score([asked], [said.ids])
-            _pass(scored, out, lambda found, end: _give(end, self._mixed(request, replace(said, logprobs=found[0]))))
+            alone = replace(said, option_logprobs=())  # of the one option that it was offered
+            _pass(scored, out, lambda found, end: _give(end, self._mixed(request, replace(alone, logprobs=found[0]))))
 
         only = replace(request, format=Choice(options=(option,)))
         return _then(self._engine.submit(only), score)
@@ -98,10 +99,18 @@ class Exploring(_Between):
         if said.finish == "error":
             return said
         if not _known(request, said):
-            return replace(said, logprobs=())
+            return replace(said, logprobs=(), option_logprobs=())
         assert isinstance(request.format, Choice)
-        share = (1 - self._epsilon) * exp(fsum(said.logprobs)) + self._epsilon / len(request.format.options)
-        return replace(said, logprobs=(log(share), *[0.0] * (len(said.ids) - 1)))
+        even = self._epsilon / len(request.format.options)
+
+        def mixed(logprob: float) -> float:
+            return log((1 - self._epsilon) * exp(logprob) + even)
+
+        return replace(
+            said,
+            logprobs=(mixed(fsum(said.logprobs)), *[0.0] * (len(said.ids) - 1)),
+            option_logprobs=tuple(None if one is None else mixed(one) for one in said.option_logprobs),
+        )
 
 
 class Mixing(_Between):

@@ -4,27 +4,33 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from sim.scenarios.strict import Many, Strict
 from sim.types import JSON
 
-Size: TypeAlias = Annotated[int, Field(ge=1)]
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len({*names}) < len(names):
+        raise ValueError("a name stands twice")
+    return names
 
 
-class Matrix(Strict):
-    """Rows of probabilities, each summing to 1; rows are inherited and mutated one by one."""
+Names: TypeAlias = Annotated[Many[str], Field(min_length=1), AfterValidator(_distinct)]
 
-    kind: Literal["matrix"] = "matrix"
-    rows: Size
-    columns: Size
+
+class Chain(Strict):
+    """A Markov chain: by state, the probabilities of the next one; its rows are inherited and mutated one by one."""
+
+    kind: Literal["chain"] = "chain"
+    states: Names
 
 
 class Distribution(Strict):
-    """Probabilities that sum to 1."""
+    """Probabilities by name that sum to 1."""
 
     kind: Literal["distribution"] = "distribution"
-    size: Size
+    over: Names
 
 
 class Number(Strict):
@@ -48,4 +54,4 @@ class Options(Strict):
     values: Many[JSON] = Field(min_length=1)
 
 
-Gene: TypeAlias = Annotated[Matrix | Distribution | Number | Options, Field(discriminator="kind")]
+Gene: TypeAlias = Annotated[Chain | Distribution | Number | Options, Field(discriminator="kind")]

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from sim.streams import Streams
 from sim.types import JSON
-from training.genes import Distribution, Gene, Matrix, Number, Options
+from training.genes import Chain, Distribution, Gene, Number, Options
 from training.slots import Population
 
 CONCENTRATION = 50.0
@@ -89,10 +89,10 @@ def search(actors: Population, streams: Streams) -> Search:
 
 def _random(gene: Gene, luck: Random) -> JSON:
     match gene:
-        case Matrix():
-            return [_dirichlet([1.0] * gene.columns, luck) for _ in range(gene.rows)]
+        case Chain():
+            return {state: _dirichlet(dict.fromkeys(gene.states, 1.0), luck) for state in gene.states}
         case Distribution():
-            return _dirichlet([1.0] * gene.size, luck)
+            return _dirichlet(dict.fromkeys(gene.over, 1.0), luck)
         case Number():
             return luck.uniform(gene.low, gene.high)
         case Options():
@@ -100,9 +100,9 @@ def _random(gene: Gene, luck: Random) -> JSON:
 
 
 def _child(gene: Gene, one: JSON, other: JSON, mutation: float, luck: Random) -> JSON:
-    if isinstance(gene, Matrix):
-        row = Distribution(size=gene.columns)
-        return [_child(row, mine, its, mutation, luck) for mine, its in zip(one, other, strict=True)]
+    if isinstance(gene, Chain):
+        row = Distribution(over=gene.states)
+        return {state: _child(row, one[state], other[state], mutation, luck) for state in gene.states}
     value = one if luck.random() < 0.5 else other
     return _mutated(gene, value, luck) if luck.random() < mutation else value
 
@@ -111,7 +111,7 @@ def _mutated(gene: Gene, value: JSON, luck: Random) -> JSON:
     match gene:
         case Distribution():
             # One more in all, evenly: what has died out may come back.
-            return _dirichlet([CONCENTRATION * share + 1 / gene.size for share in value], luck)
+            return _dirichlet({name: CONCENTRATION * value[name] + 1 / len(gene.over) for name in gene.over}, luck)
         case Number():
             moved = value + luck.gauss(0, WIDTH * (gene.high - gene.low))
             return min(max(moved, gene.low), gene.high)
@@ -119,8 +119,8 @@ def _mutated(gene: Gene, value: JSON, luck: Random) -> JSON:
             return _random(gene, luck)
 
 
-def _dirichlet(parameters: Sequence[float], luck: Random) -> list[float]:
+def _dirichlet(parameters: Mapping[str, float], luck: Random) -> dict[str, float]:
     """A draw from a Dirichlet distribution, by independent gammas (Devroye 1986)."""
-    draws = [luck.gammavariate(each, 1.0) for each in parameters]
-    total = sum(draws)
-    return [each / total for each in draws]
+    draws = {name: luck.gammavariate(each, 1.0) for name, each in parameters.items()}
+    total = sum(draws.values())
+    return {name: each / total for name, each in draws.items()}

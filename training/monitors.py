@@ -40,8 +40,9 @@ def entropy(rows: Sequence[Row]) -> float | None:
 
 
 def _entropy(row: Row) -> float:
-    if row.option_logprobs:
-        return -fsum(exp(each) * each for each in row.option_logprobs if each > -inf)
+    known = [each for each in row.option_logprobs if each is not None]
+    if known and len(known) == len(row.option_logprobs):
+        return -fsum(exp(each) * each for each in known if each > -inf)
     return -fsum(row.logprobs)
 
 

@@ -16,9 +16,10 @@ def chosen(row: Row) -> int:
 
 def behaviour(row: Row) -> list[float]:
     """μ of every option, exploration included. Raises ValueError where the row does not hold it."""
-    if not row.options or len(row.option_logprobs) != len(row.options):
+    known = [exp(logprob) for logprob in row.option_logprobs if logprob is not None]
+    if not known or len(known) != len(row.options):
         raise ValueError(f"{row.episode} {row.seat} turn {row.turn}: log-probabilities of the options are not recorded")
-    return [exp(logprob) for logprob in row.option_logprobs]
+    return known
 
 
 def policy(row: Row) -> list[float]:

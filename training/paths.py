@@ -23,6 +23,14 @@ def episode_order(episode: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
 
 
+def decisions(rows: Sequence[Row]) -> list[Decision]:
+    """The rows' decisions, in the order of their first rows."""
+    found: dict[tuple[str, str, int], list[int]] = {}
+    for index, row in enumerate(rows):
+        found.setdefault((row.episode, row.seat, row.turn), []).append(index)
+    return [tuple(each) for each in found.values()]
+
+
 def trajectories(rows: Sequence[Row]) -> list[Trajectory]:
     """The rows' trajectories in episode order, then by seat, whatever the order of the rows.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -162,11 +162,30 @@ def _check_readings(recipe: Recipe) -> None:
             f"{recipe.name}: {told[0]} needs whole episodes, which the structure {recipe.structure.kind} has not; "
             "choose independent, group, trial, chop or propose"
         )
-    tags = {tag for term in recipe.credit if isinstance(term.span, Tag) for tag in term.span.tags} - {"summary"}
+    tags = tags_of(recipe) - {"summary", "think"}
     if tags:
         raise TrainingError(
             f"{recipe.name}: credit.span: no agent marks which tokens are its {', '.join(sorted(tags))}"
         )
+
+
+def tags_of(recipe: Recipe) -> set[str]:
+    """The spans that credit is given to by name."""
+    return {tag for term in recipe.credit if isinstance(term.span, Tag) for tag in term.span.tags}
+
+
+def check_thinkers(recipe: Recipe, thinkers: Sequence[str]) -> None:
+    """Raises TrainingError where learners that think before they answer, by cast entry, cannot be learnt from."""
+    if "think" in tags_of(recipe) and not thinkers:
+        raise TrainingError(f"{recipe.name}: credit.span: no learner thinks; set cast.NAME.with.think to some tokens")
+    if not thinkers:
+        return
+    reasons = {
+        "a critic has one value for each decision": any(term.head for term in recipe.credit),
+        "a tree branches at every call": isinstance(recipe.structure, slots.Tree),
+    }
+    for reason in (reason for reason, holds in reasons.items() if holds):
+        raise TrainingError(f"{recipe.name}: {reason}, and cast {thinkers[0]} thinks first; set with.think to 0")
 
 
 def kept(recipe: Recipe) -> int:

@@ -1,6 +1,6 @@
 """A population in a folder: each update plays every member of a generation, and the fittest have children.
 
-A member is a few settings of the scenario: personas, instructions, an emotion policy, a temperature. Nothing is
+A member is a few settings of the scenario: personas, instructions, how an emotion moves, a temperature. Nothing is
 trained, so any engine will do. All members of a generation meet the same luck; a member's fitness is what the agents
 that its settings are about earn, by the recipe's rewards. Whatever stops the process, the unfinished generation is
 played again.

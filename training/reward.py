@@ -17,7 +17,7 @@ from pydantic import Field
 from sim.scenarios.strict import Strict
 from training import options
 from training.extras import NO_EXTRAS, Extras
-from training.paths import trajectories
+from training.paths import Decision, decisions, trajectories
 from training.schedule import Weight, at
 from training.slots import Count
 from training.trajectory import Row, earned
@@ -44,7 +44,7 @@ class Step(_Source):
 
 
 class Format(_Source):
-    """A constant for rows whose answer the model itself gave, another for the rest."""
+    """A constant for decisions whose answer the model itself gave, another for the rest."""
 
     kind: Literal["format"]
     valid: float = 0.0
@@ -65,7 +65,7 @@ class InfoGain(_Source):
 
 
 class LogRatio(_Source):
-    """β·(log π − log π_ref) of the row's tokens, their mean or sum.
+    """β·(log π − log π_ref) of the decision's tokens, their mean or sum.
 
     π is the policy, or the policy shown what is hidden from the actor; both come with the extras.
     """
@@ -169,7 +169,7 @@ def _stream(source: Source, rows: Sequence[Row], extras: Extras) -> list[float]:
         case Step():
             return [row.reward for row in rows]
         case Format():
-            return [source.valid if row.valid else source.invalid if row.how else 0.0 for row in rows]
+            return form(rows, source)
         case InfoGain():
             return info_gain(rows, extras)
         case LogRatio():
@@ -244,14 +244,26 @@ def info_gain(rows: Sequence[Row], extras: Extras) -> list[float]:
     return [0.0 if index in last else exp(after[index]) - exp(before[index]) for index in range(len(rows))]
 
 
+def form(rows: Sequence[Row], source: Format) -> list[float]:
+    """What each decision's answer earns by its form; the answer is the last of its rows."""
+    paid = [0.0] * len(rows)
+    for decision in decisions(rows):
+        answer = rows[decision[-1]]
+        for index in decision:
+            paid[index] = source.valid if answer.valid else source.invalid if answer.how else 0.0
+    return paid
+
+
 def log_ratio(rows: Sequence[Row], extras: Extras, beta: float, agg: Literal["mean", "sum"]) -> list[float]:
-    """β·(log π − log π_ref), mean or sum over the row's tokens; 0 for a row without tokens."""
+    """β·(log π − log π_ref), mean or sum over the decision's tokens; 0 for one without tokens."""
     policy = _given("policy", extras.policy or tuple(row.logprobs for row in rows), rows)
     reference = _given("reference", extras.reference, rows)
-    paid = []
-    for own, other in zip(policy, reference, strict=True):
-        total = fsum(own) - fsum(other)
-        paid.append(beta * (total / max(1, len(own)) if agg == "mean" else total))
+    paid = [0.0] * len(rows)
+    for decision in decisions(rows):
+        total = fsum(fsum(policy[index]) - fsum(reference[index]) for index in decision)
+        tokens = sum(len(policy[index]) for index in decision)
+        for index in decision:
+            paid[index] = beta * (total / max(1, tokens) if agg == "mean" else total)
     return paid
 
 
@@ -262,19 +274,23 @@ def anchored(rows: Sequence[Row], extras: Extras, eta: float) -> tuple[list[floa
     """
     own = [_own(row, index, extras, eta) for index, row in enumerate(rows)]
     terms = [_taken(row, index, own[index], extras, eta) for index, row in enumerate(rows)]
-    paid = [row.reward + term for row, term in zip(rows, terms, strict=True)]
-    episodes: defaultdict[str, dict[tuple[str, int], list[int]]] = defaultdict(dict)
-    for index, row in enumerate(rows):
-        episodes[row.episode].setdefault((row.seat, row.turn), []).append(index)
-    for decisions in episodes.values():
-        latest: dict[str, list[int]] = {}
-        for (seat, _), indices in reversed(decisions.items()):
-            latest[seat] = indices
-        for (seat, _), indices in decisions.items():
-            latest[seat] = indices
+    paid = [row.reward for row in rows]
+    episodes: defaultdict[str, list[tuple[Decision, float]]] = defaultdict(list)
+    for decision in decisions(rows):
+        term = fsum(terms[index] for index in decision)
+        episodes[rows[decision[0]].episode].append((decision, term))
+        for index in decision:
+            paid[index] += term
+    for made in episodes.values():
+        latest: dict[str, Decision] = {}
+        for decision, _ in reversed(made):
+            latest[rows[decision[0]].seat] = decision
+        for decision, term in made:
+            seat = rows[decision[0]].seat
+            latest[seat] = decision
             for other in latest.keys() - {seat}:
                 for index in latest[other]:
-                    paid[index] -= terms[indices[0]] / (len(latest) - 1)
+                    paid[index] -= term / (len(latest) - 1)
     return paid, own
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +81,11 @@ def learners(scenario: Scenario, stage: Stage) -> list[CastEntry]:
     speaking = stage.matchup.speakers
     entries = [entry for _, entry in scenario.entries]
     return [one for one in entries if one.model in speaking or one.settings.get("writer") in speaking]
+
+
+def thinkers(scenario: Scenario, models: Collection[str]) -> list[str]:
+    """The entries of the cast that speak with one of these models and think before they answer."""
+    return [one.name for _, one in scenario.entries if one.model in models and one.settings.get("think")]
 
 
 def writes(recipe: Recipe) -> bool:

@@ -1,7 +1,7 @@
 """Rows as a file, one decision a row with all its fields, for any other trainer or tool.
 
 In Parquet, tokens and log-probabilities are lists, and what may be of any shape (answer, spans) is JSON text; a line of
-JSONL is the row as it is.
+JSONL is the row as it is, but that JSON has no −∞: there null stands for a probability of 0 too.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ KINDS = {
     "int": "whole",
     "float": "number",
     "tuple[str, ...]": "texts",
-    "tuple[float, ...]": "numbers",
     "Tokens": "tokens",
     "tuple[int, int] | None": "tokens",
     "Logprobs": "numbers",
+    "OptionLogprobs": "numbers",
 }
 """How a column is kept, by the annotation of the row's field."""
 SUFFIXES = (".parquet", ".jsonl")
@@ -37,7 +37,7 @@ def rows_of(path: Path) -> list[Row]:
         manifest = run.manifest()
         scenario = loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
     learners = {name: one.policy for name, one in scenario.models.items() if one.policy and one.record_tokens}
-    return rows(path, trained=set(learners.values()), entries=learners)
+    return rows(path, trained=set(learners.values()), entries=learners, options=True)
 
 
 def write_rows(paths: Iterable[Path], out: Path) -> int:

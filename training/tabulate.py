@@ -61,6 +61,8 @@ def asked(game: Tree, agents: Sequence[Agent]) -> dict[str, Request]:
             continue
         if agent.memory_tokens:
             raise TabulateError(f"{agent.member.seat.agent} remembers earlier turns: set memory_tokens to 0")
+        if agent.emotion is not None:
+            raise TabulateError(f"{agent.member.seat.agent} has an emotion, which no key tells: leave it out")
         first, *others = (_request(agent, turn) for turn in turns)
         if any(other != first for other in others):
             raise TabulateError(f"information state {key!r} gives different prompts in different histories")

@@ -1,6 +1,7 @@
 """Trajectories: one decision a row, as the engine had it. Nothing is tokenised again, nothing dropped silently.
 
-What an agent wrote into its memory before it decided can stand in rows of its own, of the same decision.
+What an agent thought before it decided stands in a row of its own, of the same decision; what it wrote into its memory
+can.
 
 A row's `reward` is what its agent earned from this decision up to its next one (all that came earlier belongs to the
 first), so the rewards of an agent's rows sum to what it earned in the episode.
@@ -20,10 +21,12 @@ from msgspec.structs import replace
 
 from sim.record.reader import RecordedCall, Run
 from sim.scenarios.scenario import loads
-from sim.types import JSON, AgentId, Logprobs, RecordedDecision, Tokens
+from sim.types import JSON, AgentId, Logprobs, OptionLogprobs, RecordedDecision, Tokens
 
 WRITING = ("memory", "reflect")
 """Purposes of calls whose answers an agent remembers."""
+THINKING = "think"
+"""Purpose of a call whose answer only the agent's next call reads."""
 Field: TypeAlias = str
 """Name of a field of `Row`; credit, modulation and filters group rows by tuples of them."""
 
@@ -83,8 +86,8 @@ class Row(Struct, frozen=True, kw_only=True):
     """The choice constraint: the legal answers in the order they were offered; empty: no choice."""
     bounds: tuple[int, int] | None = None
     """Of free text: most characters, and most tokens with end-of-turn; None: no free text."""
-    option_logprobs: tuple[float, ...] = ()
-    """Of the options under the behaviour policy, where they are known."""
+    option_logprobs: OptionLogprobs = ()
+    """Of the options under the behaviour policy; None where it is not known, empty where none is."""
     explored: float = 0.0
     """Share of uniform exploration mixed into the behaviour (ε); 0: none."""
     spans: tuple[Span, ...] = ()
@@ -115,11 +118,14 @@ def rows(
     trained: Collection[str] = (),
     entries: Collection[str] | None = None,
     writing: bool = False,
+    options: bool = False,
 ) -> list[Row]:
     """Every decision of a stored run, episode by episode, in log order. `trained` are the policies that learn.
 
-    They learn where they spoke for one of these `entries` of `models:` (all, where not given). With `writing`, what an
-    agent wrote into its memory has rows of its own, before the one that decided and of the same turn.
+    They learn where they spoke for one of these `entries` of `models:` (all, where not given). What an agent thought
+    and, with `writing`, what it wrote into its memory has rows of its own, before the one that decided and of the same
+    turn. With `options`, rows hold what the record knows of options that were not sampled (a training reads that off
+    its weights instead).
 
     Raises TrajectoryError where the record lacks what the learner needs of a trained policy's call.
     """
@@ -142,6 +148,7 @@ def rows(
                 contexts=contexts,
                 hashes=hashes,
                 writing=writing,
+                options=options,
             )
             found += _episode(run, table, spec, calls)
     return found
@@ -173,6 +180,7 @@ class _Episode(NamedTuple):
     """Tokens that prompt and answer may take together, by entry."""
     hashes: Mapping[str, str]
     writing: bool
+    options: bool
 
 
 _Key: TypeAlias = tuple[int, AgentId, int, int]
@@ -220,19 +228,19 @@ def _episode(run: Run, table: int, spec: _Episode, of: Mapping[_Key, list[Record
             reward=rewards[place],
             ended=ends.get(agent, "") if last[agent] == place else "",
         )
-        if spec.writing:
-            found += [_written(row, each, spec) for each in made[place][:-1] if each.purpose in WRITING]
+        told = (*WRITING, THINKING) if spec.writing else (THINKING,)
+        found += [_beside(row, each, spec) for each in made[place][:-1] if each.purpose in told]
         found.append(replace(row, **_said(call, spec)))
         turns[agent] += 1
     return found
 
 
-def _written(row: Row, call: RecordedCall, spec: _Episode) -> Row:
-    """What was written into the memory before the row's decision: a row of the same decision."""
+def _beside(row: Row, call: RecordedCall, spec: _Episode) -> Row:
+    """What was thought, or written into the memory, before the row's decision: a row of the same decision."""
     said = _said(call, spec)
-    completion = call.completion
-    whole = completion.finish == "stop" and not completion.error
-    span = Span(kind="summary", start=0, stop=len(completion.ids))
+    completion, thought = call.completion, call.purpose == THINKING
+    whole = completion.finish in (("stop", "length") if thought else ("stop",)) and not completion.error
+    span = Span(kind="think" if thought else "summary", start=0, stop=len(completion.ids))
     return replace(row, **said, answer=completion.text, how="chosen" if whole else "faulted", spans=(span,))
 
 
@@ -264,6 +272,7 @@ def _said(call: RecordedCall | None, spec: _Episode) -> dict[str, Any]:
         "distribution": completion.distribution,
         "temperature": float(call.sampling["temperature"]),
         "options": tuple(form.get("choice", ())),
+        "option_logprobs": completion.option_logprobs if spec.options else (),
         "bounds": (form["text"], max(min(most, room), 2)) if "text" in form else None,
     }
 

@@ -40,6 +40,23 @@ class Difference:
         """Whether 0 is outside of the interval."""
         return self.ci is not None and not self.ci[0] <= 0 <= self.ci[1]
 
+    @property
+    def row(self) -> dict[str, object]:
+        """As a row of a table."""
+        low, high = self.ci or (None, None)
+        return {
+            "metric": self.metric,
+            "of": self.of or "all",
+            "before": self.before,
+            "after": self.after,
+            "difference": self.difference,
+            "low": low,
+            "high": high,
+            "pairs": self.pairs,
+            "unit": self.unit,
+            "0 is outside": self.apart,
+        }
+
 
 def subject(one: Measurement) -> Subject:
     """What a number is about, so that the same of two runs can be put side by side."""

@@ -7,9 +7,10 @@ ratings and exploitability take the mask from here. Pure: it knows token ids, no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import fsum
 
-from sim.types import Tokens
+from sim.types import OptionLogprobs, Tokens
 
 Node = dict[int, "Node"]
 
@@ -37,7 +38,7 @@ class Trie:
 class ChoiceMask:
     """The options of one question as token sequences over one model's vocabulary."""
 
-    __slots__ = ("_option", "_supports", "_trie", "end", "sequences")
+    __slots__ = ("_option", "_supports", "_trie", "end", "forks", "sequences", "widest")
 
     def __init__(self, options: Sequence[str], encode: Callable[[str], Sequence[int]], end: int) -> None:
         """`encode` gives the canonical tokens of a text with no special tokens; `end` is the end-of-turn token.
@@ -55,6 +56,13 @@ class ChoiceMask:
             raise ValueError(f"options must be at least one and different as tokens: {list(options)}")
         self._trie = Trie(self.sequences)
         self._supports: dict[Tokens, tuple[Tokens, ...]] = {}
+        self.forks: tuple[tuple[tuple[Tokens, int], ...], ...] = tuple(
+            tuple((ids[:n], token) for n, token in enumerate(ids) if len(self.allowed(ids[:n])) > 1)
+            for ids in self.sequences
+        )
+        """Of each option, the prefixes after which another token could have come as well, and the one that does."""
+        self.widest = max((len(self.allowed(prefix)) for forks in self.forks for prefix, _ in forks), default=1)
+        """Most tokens that may follow any prefix."""
 
     @property
     def longest(self) -> int:
@@ -74,6 +82,19 @@ class ChoiceMask:
         if key in self._option:  # only so many are kept as there are options
             self._supports[key] = found
         return found
+
+    def option_logprobs(self, known: Mapping[Tokens, Mapping[int, float]]) -> OptionLogprobs:
+        """log P of each option, given log P of tokens by the prefix that they follow; None where one is missing.
+
+        A token that no other could have replaced has probability 1, so of what was sampled alone follow the
+        probabilities of all options that left its path where no other option went on with them.
+        """
+
+        def total(forks: Sequence[tuple[Tokens, int]]) -> float | None:
+            found = [known[prefix][token] for prefix, token in forks if token in known.get(prefix, ())]
+            return fsum(found) if len(found) == len(forks) else None
+
+        return tuple(map(total, self.forks))
 
     def option(self, ids: Sequence[int]) -> str | None:
         """The option that a whole sampled sequence spells, or None."""

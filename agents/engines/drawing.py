@@ -10,7 +10,7 @@ import torch
 
 from agents.engines.choices import ChoiceMask
 from sim.streams import Streams
-from sim.types import Logprobs, Tokens
+from sim.types import Logprobs, OptionLogprobs, Tokens
 
 
 class Fork(NamedTuple):
@@ -58,8 +58,7 @@ def _nucleus(logprobs_k: torch.Tensor, top_p: float) -> torch.Tensor:
 
 def forks_of(mask: ChoiceMask) -> list[Tokens]:
     """The prefixes after which more than one token may follow, each once."""
-    prefixes = dict.fromkeys(sequence[:n] for sequence in mask.sequences for n in range(len(sequence)))
-    return [prefix for prefix in prefixes if len(mask.allowed(prefix)) > 1]
+    return list(dict.fromkeys(prefix for forks in mask.forks for prefix, _ in forks))
 
 
 def choose(mask: ChoiceMask, laws: Mapping[Tokens, Law], seed: int) -> Tokens:
@@ -82,3 +81,11 @@ def along(mask: ChoiceMask, laws: Mapping[Tokens, Law], ids: Tokens) -> Logprobs
         else:
             found.append(float(laws[prefix].logprobs_k[allowed.index(token)]) if len(allowed) > 1 else 0.0)
     return tuple(found)
+
+
+def of_options(mask: ChoiceMask, laws: Mapping[Tokens, Law]) -> OptionLogprobs:
+    """Log-probabilities of all options."""
+    known = {
+        prefix: dict(zip(mask.allowed(prefix), law.logprobs_k.tolist(), strict=True)) for prefix, law in laws.items()
+    }
+    return mask.option_logprobs(known)

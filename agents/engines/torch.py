@@ -28,13 +28,25 @@ from transformers import AutoTokenizer
 
 from agents.engines.bounds import START, Progress, walk
 from agents.engines.choices import ChoiceMask
-from agents.engines.drawing import Fork, Law, along, choose, forks_of, law
+from agents.engines.drawing import Fork, Law, along, choose, forks_of, law, of_options
 from agents.engines.embedded import EmbeddedModelError, embedded_model
 from agents.engines.encoding import Encoder, Refused
 from agents.engines.lexicon import Lexicon
 from agents.engines.reading import Policy, Reader, Reading, stacked
 from agents.engines.weights import Adapted, WeightsError, is_adapter, load_model
-from sim.types import Choice, Completion, EngineFailure, Form, Logprobs, Request, Sampling, Text, Tokens, Usage
+from sim.types import (
+    Choice,
+    Completion,
+    EngineFailure,
+    Form,
+    Logprobs,
+    OptionLogprobs,
+    Request,
+    Sampling,
+    Text,
+    Tokens,
+    Usage,
+)
 
 T = TypeVar("T")
 
@@ -362,13 +374,16 @@ class TorchEngine:
         else:
             job.future.set_exception(error)
 
-    def _answered(self, job: _Job, text: str | None, ids: Tokens, logprobs: Logprobs, cached: int) -> None:
+    def _answered(
+        self, job: _Job, text: str | None, ids: Tokens, logprobs: Logprobs, cached: int, options: OptionLogprobs = ()
+    ) -> None:
         completion = Completion(
             text=text,
             prompt_ids=job.prompt,
             ids=ids,
             logprobs=logprobs,
             distribution="processed",
+            option_logprobs=options,
             usage=Usage(prompt=len(job.prompt), cached=cached, completion=len(ids)),
             latency=time.monotonic() - job.began,
             policy=job.policy.name,
@@ -385,14 +400,16 @@ class TorchEngine:
         assert isinstance(first.request.format, Choice)
         mask = self.mask(first.request.format.options)
         forks, cached = self._forks_of(first.policy, first.prompt, mask)
-        ready: dict[tuple[float, float], dict[Tokens, Law]] = {}
+        ready: dict[tuple[float, float], tuple[dict[Tokens, Law], OptionLogprobs]] = {}
         for job in jobs:
             sampling = job.request.sampling
             how = (sampling.temperature, sampling.top_p)
             if how not in ready:
-                ready[how] = _laws(forks, sampling)
-            ids = choose(mask, ready[how], job.request.seed)
-            self._answered(job, mask.option(ids), ids, along(mask, ready[how], ids), cached)
+                laws = _laws(forks, sampling)
+                ready[how] = laws, of_options(mask, laws)
+            laws, options = ready[how]
+            ids = choose(mask, laws, job.request.seed)
+            self._answered(job, mask.option(ids), ids, along(mask, laws, ids), cached, options)
             cached = len(job.prompt)
 
     def _forks_of(self, policy: Policy, prompt: Tokens, mask: ChoiceMask) -> tuple[dict[Tokens, Fork], int]:

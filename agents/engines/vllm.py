@@ -1,7 +1,9 @@
 """vLLM in this process: an `AsyncLLM` on a thread and event loop of its own, on a CPU or a GPU from the same code.
 
 Left out: several machines and tensor parallelism (serve the model and use the `openai` engine). At temperature 0 the
-log-probabilities returned are those at temperature 1 under the same mask.
+log-probabilities returned are those at temperature 1 under the same mask. Options that were not sampled have one where
+vLLM tells it on the way to the one that was: not where several hang on one branch that was not taken, nor where more
+than 20 tokens could follow and theirs is none of the likeliest 20, nor of tokens sampled in one batch with a score.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import itertools
+import math
 import time
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -22,7 +25,19 @@ from agents.engines import vllm_process as process
 from agents.engines.encoding import Encoder, Refused
 from agents.engines.lexicon import Lexicon
 from sim.answers import schema
-from sim.types import Choice, Completion, EngineFailure, Form, Logprobs, Request, Text, Tokens, Usage
+from sim.types import (
+    Choice,
+    Completion,
+    EngineFailure,
+    Form,
+    Format,
+    Logprobs,
+    OptionLogprobs,
+    Request,
+    Text,
+    Tokens,
+    Usage,
+)
 
 T = TypeVar("T")
 
@@ -170,7 +185,7 @@ class VLLMEngine:
             return Completion(text=None, finish="error", error=str(refusal), latency=time.monotonic() - began)
         answer = output.outputs[0]
         ids = tuple(answer.token_ids)
-        chosen = self.mask(request.format.options).option(ids) if isinstance(request.format, Choice) else None
+        chosen, options = self._chosen(request.format, ids, answer.logprobs)
         return Completion(
             text=answer.text if chosen is None else chosen,
             finish="stop" if answer.finish_reason == "stop" else "length",
@@ -178,10 +193,24 @@ class VLLMEngine:
             ids=ids,
             logprobs=tuple(at[token].logprob for at, token in zip(answer.logprobs, ids, strict=True)),
             distribution="processed",
+            option_logprobs=options,
             usage=Usage(prompt=len(prompt), cached=output.num_cached_tokens or 0, completion=len(ids)),
             latency=time.monotonic() - began,
             policy=request.policy,
         )
+
+    def _chosen(
+        self, form: Format, ids: Tokens, told: Sequence[Mapping[int, Any]]
+    ) -> tuple[str | None, OptionLogprobs]:
+        """The option that was sampled, and log P of all of them as far as vLLM told of the places on its path."""
+        if not isinstance(form, Choice):
+            return None, ()
+        mask = self.mask(form.options)
+        known = {
+            ids[:n]: {token: one.logprob for token, one in at.items() if math.isfinite(one.logprob)}
+            for n, at in enumerate(told)
+        }
+        return mask.option(ids), mask.option_logprobs(known)
 
     async def _generate(self, request: Request, prompt: Sequence[int], params: Any) -> Any:
         adapter = self._lora(request.policy) if request.policy else None
@@ -193,19 +222,21 @@ class VLLMEngine:
         sampling = request.sampling
         room = self._limit - prompt
         limit = min(request.max_tokens or sampling.max_tokens, room)
-        constraint: dict[str, Any] = {}
+        particular: dict[str, Any] = {"logprobs": 0}
         if isinstance(request.format, Form):
-            constraint = {"structured_outputs": process.json_constraint(schema(request.format))}
+            particular["structured_outputs"] = process.json_constraint(schema(request.format))
         else:
             mask, limit = self._answer_mask(request.format, limit, room)
-            constraint = {"extra_args": {process.KEY: mask}}
+            particular["extra_args"] = {process.KEY: mask}
+        if isinstance(request.format, Choice):
+            told = min(self.mask(request.format.options).widest, process.LOGPROBS)
+            particular |= {"logprobs": told, "detokenize": False}  # else all that are told of would be decoded too
         return process.sampling_params(
             temperature=sampling.temperature,
             top_p=sampling.top_p,
             seed=request.seed,
             max_tokens=limit,
-            logprobs=0,
-            **constraint,
+            **particular,
         )
 
     def _answer_mask(self, form: Choice | Text, limit: int, room: int) -> tuple[dict[str, Any], int]:

@@ -31,6 +31,8 @@ T = TypeVar("T")
 KEY = "agora"
 """Where `SamplingParams.extra_args` holds the mask of a request."""
 PROCESSOR = "agents.engines.vllm_mask:AnswerMask"
+LOGPROBS = 20
+"""Most tokens of one place, likeliest first, that vLLM gives log-probabilities of."""
 MISSING = "vLLM is not installed: make demo sets it up for a CPU, pip install -e '.[gpu]' for a GPU"
 
 _PULSE = 0.5
@@ -148,7 +150,7 @@ class Served:
                     **(dict(settings) | plain if current_platform.is_cpu() else settings),
                     scheduling_policy="priority",
                     logprobs_mode="processed_logprobs",
-                    max_logprobs=20,
+                    max_logprobs=LOGPROBS,
                     logits_processors=[PROCESSOR],
                     structured_outputs_config={"backend": "guidance", "disable_any_whitespace": True},
                     disable_log_stats=True,

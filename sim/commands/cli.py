@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.commands import studies, trained
-from sim.commands.options import EXITS, RUNS, All, Budget, Folder, Quiet, RunName, RunNames, Sets
+from sim.commands.options import EXITS, RUNS, All, Budget, Folder, Jobs, Quiet, RunName, RunNames, Sets
 
 if TYPE_CHECKING:
     from sim.commands.doctor import Line
@@ -71,11 +72,28 @@ def run(
 
 
 @app.command()
-def resume(name: RunName, runs: Folder = RUNS, budget: Budget = None, quiet: Quiet = False) -> None:
-    """Go on with a run after any interruption. What is recorded costs no tokens."""
-    from sim.library import find
+def resume(
+    names: RunNames, runs: Folder = RUNS, budget: Budget = None, jobs: Jobs = None, quiet: Quiet = False
+) -> None:
+    """Go on with runs after any interruption.
 
-    _go(find(runs, name), budget, quiet)
+    Several go on side by side. What is recorded costs no tokens.
+    """
+    from sim.commands.failures import BadInput
+    from sim.commands.sweeping import play
+    from sim.commands.swept import swept, worst
+    from sim.library import find_all
+    from sim.sweep import Cell
+
+    paths = find_all(runs, names)
+    if len(paths) == 1:
+        _go(paths[0], budget, quiet)
+    if budget is not None:
+        raise BadInput(f"--budget is of one run, and these are {len(paths)}; go on with them one by one")
+    play(paths, jobs, quiet)
+    cells = [Cell((), paths)]
+    _print(*swept(cells, shlex.join(names)))
+    raise typer.Exit(worst(cells))
 
 
 @app.command()
@@ -321,10 +339,10 @@ def measure(
     from sim.commands.failures import BadInput
     from sim.commands.progress import working
     from sim.commands.show import measured, measured_across, measured_together
-    from sim.library import find, metric_named, secrets_file
+    from sim.library import find_all, metric_named, secrets_file
     from sim.library import measure as compute
 
-    paths = list(dict.fromkeys(find(runs, name) for name in names))
+    paths = find_all(runs, names)
     if follow:
         from sim.commands.following import followed
 
@@ -366,9 +384,9 @@ def report(
     """
     from sim.commands import reporting
     from sim.commands.failures import BadInput
-    from sim.library import find
+    from sim.library import find_all
 
-    paths = list(dict.fromkeys(find(runs, name) for name in names))
+    paths = find_all(runs, names)
     file = reporting.target(out, paths, form)
     writers = dict(reporting.CORE)
     if form not in writers:

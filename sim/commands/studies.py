@@ -1,4 +1,4 @@
-"""The commands that learn something of stored runs by making others: what a disclosure does, what a judge says.
+"""The commands that make many runs: a sweep, what a disclosure does, what a judge says.
 
 Beside `sim.commands.cli` and `sim.commands.trained`; each command imports what it needs when it runs.
 """
@@ -10,9 +10,42 @@ from typing import Annotated
 
 import typer
 
-from sim.commands.options import EXITS, RUNS, Budget, Folder, Quiet, RunName, RunNames
+from sim.commands.options import EXITS, RUNS, Budget, Folder, Jobs, Quiet, RunName, RunNames, Sets
 
 app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def sweep(
+    scenario: Annotated[Path, typer.Argument(help="A scenario file.")],
+    over: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=[VALUE, …]", help="Values of a key, as for --set; all combinations."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each setting, with seeds from the scenario's on.")] = 1,
+    sets: Sets = None,
+    name: Annotated[str, typer.Option(metavar="NAME", help="What all ids start with; by default name and date.")] = "",
+    jobs: Jobs = None,
+    start: Annotated[bool, typer.Option(help="Also run them.")] = True,
+    runs: Folder = RUNS,
+    quiet: Quiet = False,
+) -> None:
+    """Run a scenario under several settings and seeds.
+
+    Runs of one seed share their luck under all settings, so agora report has paired differences. What has models speaks
+    through shared engines in one process; others have a process each. After an interruption: agora resume 'NAME-*'.
+    """
+    from sim.commands.failures import scenario_file
+    from sim.commands.sweeping import play
+    from sim.commands.swept import swept, worst
+    from sim.commands.terminal import say
+    from sim.sweep import sweep as sweep_of
+
+    made = sweep_of(scenario_file(scenario), runs, over=over or [], seeds=seeds, sets=sets or [], name=name)
+    if start:
+        play([path for cell in made.cells for path in cell.runs], jobs, quiet)
+    say(*swept(made.cells, f"'{made.name}-*'"))
+    raise typer.Exit(worst(made.cells) if start else 0)
 
 
 @app.command()
@@ -82,14 +115,14 @@ def judge(
     from sim.commands.progress import watched
     from sim.commands.show import ending, measured
     from sim.commands.terminal import say
-    from sim.library import find, keep, measure
+    from sim.library import find_all, keep, measure
     from sim.runs import go
     from sim.studies.docket import judging
     from sim.studies.rubric import read_calibration, read_rubric
 
     asked = read_rubric(rubric)
     known = read_calibration(calibration, asked) if calibration else []
-    paths = list(dict.fromkeys(find(runs, name) for name in names))
+    paths = find_all(runs, names)
     path = judging(paths, runs, asked, model, known, most=most, seed=seed)
     session = watched(lambda attach: go(path, attach=attach, budget=budget), quiet)
     if session.status != "finished":
@@ -99,3 +132,43 @@ def judge(
     for each in paths:
         keep(each, [one for one in found if one.of.get("run") == each.stem])
     say(f"{path.stem}: the judging", *measured(path, found, False))
+
+
+@app.command()
+def rescore(
+    name: RunName,
+    model: Annotated[
+        str, typer.Option(help="Who scores: one of the run's models, or an entry like {engine: vllm, model: embedded}.")
+    ] = "",
+    policy: Annotated[str, typer.Option(metavar="NAME@V=FOLDER", help="Weights that it scores with.")] = "",
+    of: Annotated[str, typer.Option(metavar="NAME", help="Only the answers of this entry of the run's models.")] = "",
+    runs: Folder = RUNS,
+    budget: Budget = None,
+    quiet: Quiet = False,
+) -> None:
+    """Score a run's answers by another model or policy.
+
+    How likely it gives them, and what it would have earned with them.
+
+    The scores are a run of its own, with the same answers, that agora resume goes on with; the run that is scored is
+    only read. Without --model and --policy each model scores its own answers: the weights then say how exact that is.
+    """
+    from sim.commands.progress import watched
+    from sim.commands.show import ending, measured
+    from sim.commands.terminal import say
+    from sim.library import find, keep
+    from sim.metrics.analysis.offpolicy import valued
+    from sim.record.reader import Run
+    from sim.runs import go
+    from sim.studies.rescoring import rescoring
+
+    path = find(runs, name)
+    scored = rescoring(path, runs, model=model, policy=policy, of=of)
+    session = watched(lambda attach: go(scored, attach=attach, budget=budget), quiet)
+    if session.status != "finished":
+        say(ending(session, budget))
+        raise typer.Exit(EXITS[session.status])
+    with Run(path) as behaviour, Run(scored) as target:
+        found = list(valued(behaviour, target, {"behaviour": path.stem, "target": scored.stem}))
+    keep(path, found)
+    say(f"{scored.stem}: the answers of {path.stem}, scored", *measured(path, found, True))

@@ -93,11 +93,11 @@ def rows(
 
     from sim.commands.failures import BadInput
     from sim.commands.terminal import say
-    from sim.library import find
+    from sim.library import find_all
     from training.rows_file import write_rows
     from training.trajectory import TrajectoryError
 
-    paths = [find(runs, name) for name in names]
+    paths = find_all(runs, names)
     try:
         each = track(paths, "reading", console=Console(stderr=True), transient=True, disable=quiet)
         count = write_rows(each, out)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from itertools import chain
-from typing import Any
 
 import orjson
 import polars as pl
 
+from sim.log import Row, coded
 from sim.metrics.frames import Frames
 from sim.record.schema import LOG
 from sim.types import Record
@@ -59,23 +59,23 @@ def _hash_breaks(record: Record) -> int:
     """Tables in which the stored hash of some tick is not that of the log before it."""
     breaks, table, running = 0, -1, blake2b(digest_size=16)
     broken = False
-    for row, is_event in _log(record):
+    for kind, row in _log(record):
         if row[0] != table:
             table, running, broken = row[0], blake2b(digest_size=16), False
-        if is_event and row[4] == "tick" and not broken:
+        if kind == "events" and row[4] == "tick" and not broken:
             broken = orjson.loads(row[6]) != running.hexdigest()
             breaks += broken
-        running.update(orjson.dumps(row, default=bytes.hex))
+        running.update(coded(kind, row))
     return breaks
 
 
-def _log(record: Record) -> Iterator[tuple[tuple[Any, ...], bool]]:
-    """All rows of the log in order, each with whether it is an event of the kernel's."""
+def _log(record: Record) -> Iterator[tuple[str, Row]]:
+    """All rows of the log in order, each after the name of its table."""
     rows = [chain.from_iterable(record.pages(name)) for name in LOG]
     heads = [next(each, None) for each in rows]
     while places := [place for place, head in enumerate(heads) if head is not None]:
         first = min(places, key=lambda place: heads[place][:2])  # type: ignore[index]
         head = heads[first]
         assert head is not None
-        yield head, LOG[first] == "events"
+        yield LOG[first], head
         heads[first] = next(rows[first], None)

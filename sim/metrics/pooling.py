@@ -16,6 +16,8 @@ NO_VALUE = "runs without a value"
 def pooled(by_run: Mapping[str, Iterable[Measurement]]) -> Iterator[Measurement]:
     """Of each metric and subject the mean over runs with its t-interval; of ratios the geometric mean, on logs.
 
+    The interval of shares between 0 and 1 ends there too.
+
     `n` adds up, `n_clusters` counts runs with a value; runs without one are excluded and counted. A flag of some runs
     says of how many.
     """
@@ -33,6 +35,8 @@ def _pooled(group: Sequence[Measurement], runs: int) -> Measurement:
     values = [one.value for one in group if one.value is not None]
     on_logs = first.unit == "ratio" and all(value > 0 for value in values)
     found = geometric_mean(values) if on_logs else mean(values)
+    bounded = first.unit == "share" and all(0 <= value <= 1 for value in values)
+    ci = (max(found.ci[0], 0.0), min(found.ci[1], 1.0)) if found.ci and bounded else found.ci
     excluded: Counter[str] = Counter()
     for one in group:
         excluded.update(one.excluded)
@@ -44,8 +48,8 @@ def _pooled(group: Sequence[Measurement], runs: int) -> Measurement:
         unit=first.unit,
         n=sum(one.n for one in group),
         n_clusters=len(values),
-        ci=found.ci,
-        ci_method=f"{found.method} over runs" if found.ci else "",
+        ci=ci,
+        ci_method=f"{found.method} over runs" if ci else "",
         denominator=first.denominator,
         excluded=dict(excluded),
         flags=(*_flags(group, runs), *found.flags),

@@ -105,6 +105,21 @@ def latest_parents(read: Frames, carriers: pl.DataFrame) -> pl.DataFrame:
     return joined.select("tbl", "fact", "agent", "tick", "parent").sort("tbl", "fact")
 
 
+def own_doing(read: Frames, seen: pl.DataFrame) -> pl.DataFrame:
+    """Of rows (tbl, agent, seq, fact) whose fact depends on what the agent made at its decision `seq` or later."""
+    told = read.facts.select("tbl", pl.col("id").alias("source"), "actor", pl.col("seq").alias("at"))
+    behind = sources(read).join(told, on=["tbl", "source"])
+    start = seen.unique(("tbl", "agent", "seq", "fact")).with_row_index("row")
+    waiting, reached, own = start, start.select("row", "fact"), start.clear().select("row")
+    while len(waiting):
+        further = waiting.join(behind, on=["tbl", "fact"]).filter(pl.col("at") > pl.col("seq"))
+        own = pl.concat([own, further.filter(pl.col("actor") == pl.col("agent")).select("row")])
+        further = further.join(own, on="row", how="anti").select("row", "tbl", "agent", "seq", fact="source").unique()
+        waiting = further.join(reached, on=["row", "fact"], how="anti")
+        reached = pl.concat([reached, waiting.select("row", "fact")])
+    return start.join(own, on="row", how="semi").drop("row").sort("tbl", "seq", "agent", "fact")
+
+
 def reach(record: Record) -> Iterator[Measurement]:
     """How many agents saw a fact of somebody else's, on average over all that agents made; overall and by kind."""
     read = frames(record)

@@ -18,7 +18,7 @@ import orjson
 from filelock import FileLock, Timeout
 from sqlalchemy import ColumnElement, Select, Table, bindparam, func, select, tuple_
 
-from sim.blobs import decode_logprobs, decode_tokens
+from sim.blobs import decode_logprobs, decode_options, decode_tokens
 from sim.record.schema import LOG, SCHEMA_VERSION, TABLES, Manifest
 from sim.record.sqlite import compiled, readable
 from sim.types import CallKey, Completion, Usage
@@ -74,7 +74,7 @@ _KEY = equals(_calls, *CallKey._fields[1:])
 _BY_KEY = (_calls.c.tbl == bindparam("is_tbl"), *_KEY)
 _answer = (
     *("digest", "text", "finish", "error", "prompt_ids", "ids", "logprobs", "distribution"),
-    *("prompt_tokens", "cached_tokens", "completion_tokens", "latency", "answered_by"),
+    *("option_logprobs", "prompt_tokens", "cached_tokens", "completion_tokens", "latency", "answered_by"),
 )
 ANSWER = tuple(_calls.c[name] for name in _answer)
 """Columns that `answer` reads."""
@@ -99,7 +99,7 @@ _LAST_CALLED = compiled(select(func.max(_calls.c.tick)).where(_calls.c.tbl == bi
 
 def answer(columns: Row) -> tuple[bytes, Completion]:
     """Request digest and completion from the columns `ANSWER` of a call."""
-    digest, text, finish, error, prompt_ids, ids, logprobs, distribution, *usage, latency, policy = columns
+    digest, text, finish, error, prompt_ids, ids, logprobs, distribution, options, *usage, latency, policy = columns
     completion = Completion(
         text=text,
         finish=finish,
@@ -108,6 +108,7 @@ def answer(columns: Row) -> tuple[bytes, Completion]:
         ids=decode_tokens(ids),
         logprobs=decode_logprobs(logprobs),
         distribution=distribution,
+        option_logprobs=decode_options(options),
         usage=Usage(prompt=usage[0], cached=usage[1], completion=usage[2]),
         latency=latency,
         policy=policy,

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Column, Float, Integer, LargeBinary
 
-from sim.blobs import decode_ids, decode_logprobs, decode_tokens
+from sim.blobs import decode_ids, decode_logprobs, decode_options, decode_tokens
 from sim.record.committed import Row
 from sim.record.reader import Run
 from sim.record.schema import RUN_FILE
@@ -49,6 +49,7 @@ _CODED: dict[str, Codec] = {
     "ids": (pa.list_(pa.int32()), decode_tokens),
     "prompt_ids": (pa.list_(pa.int32()), decode_tokens),
     "logprobs": (pa.list_(pa.float32()), decode_logprobs),
+    "option_logprobs": (pa.list_(pa.float32()), decode_options),
 }
 _EXPOSURES = {"tbl": pa.int64(), "seq": pa.int64(), "agent": pa.string(), "tick": pa.int64(), "fact": pa.int64()}
 

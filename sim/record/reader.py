@@ -290,12 +290,13 @@ def fact_of(row: Row) -> RecordedFact:
 def decision_of(row: Row) -> RecordedDecision:
     """A row of `decisions`."""
     table, seq, tick, _round, agent, seen, nth, answered, how, reason, status, why, *rest = row
-    shows, recalls, thread, key, calls, _digest, state = rest
+    shows, recalls, thread, key, calls, _digest, state, feels = rest
     action = Action(
         answer=orjson.loads(answered),
         how=how,
         reason=reason,
         recalls=decode_ids(recalls),
+        feels=feels,
         agent=agent,
         seen=seen,
         shows=decode_ids(shows),

@@ -13,7 +13,7 @@ from sqlmodel import Field, SQLModel
 
 from sim.types import JSON
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raised whenever a column of the run file changes."""
 
 LOG = ("events", "decisions", "facts")
@@ -91,6 +91,8 @@ class DecisionRow(_Logged, table=True):
     """Hash over the digests of its requests."""
     state: bytes | None
     """Hash of the world's whole state when the turn was seen, where the scenario asks for it."""
+    feels: str | None
+    """What the agent felt when it decided, where its mind has an emotion."""
 
 
 class FactRow(_Logged, table=True):
@@ -142,6 +144,8 @@ class CallRow(_Run, table=True):
     logprobs: bytes | None
     distribution: str
     """Of which distribution the log-probabilities are: raw or processed."""
+    option_logprobs: bytes | None
+    """Of the options of a choice, in their order; NaN, or no value at all, where they are not known."""
     prompt_tokens: int
     cached_tokens: int
     completion_tokens: int

@@ -51,7 +51,7 @@ def judging(
     scenario, base = _scenario_of(paths[0])
     items = [*known, *(item for one in found for item in one.items)]
     judged = sorted({words for one in found for words in one.models})
-    asking = loads(write_yaml(_data(rubric, items, _model(scenario, model), judged, seed)), base, file="judging")
+    asking = loads(write_yaml(_data(rubric, items, settings_of(scenario, model), judged, seed)), base, file="judging")
     run_id = f"judged-{rubric.name}-{paths[0].stem}"
     return stored(folder, run_id, plan(asking), parent=str(paths[0].resolve()), source="")
 
@@ -98,7 +98,7 @@ def _taken(path: Path, rubric: Rubric, most: int, seed: int) -> _Taken:
         )
         for one in found
     ]
-    return _Taken(items, [_words(one) for one in models], names, hidden)
+    return _Taken(items, [words_of(one) for one in models], names, hidden)
 
 
 def _seen(shows: Mapping[str, str], rubric: Rubric) -> dict[str, str]:
@@ -109,8 +109,8 @@ def _seen(shows: Mapping[str, str], rubric: Rubric) -> dict[str, str]:
     return {field: shows[field] for field in rubric.sees}
 
 
-def _model(scenario: Scenario, model: str) -> JSON:
-    """Settings of the judge, as a scenario holds them."""
+def settings_of(scenario: Scenario, model: str) -> JSON:
+    """A model as scenarios hold it: one of this one's by its name, or written like them. Raises BadInput."""
     if model in scenario.models:
         return scenario.located.data["models"][model]
     found = read_yaml(model, "--model").data
@@ -122,14 +122,14 @@ def _model(scenario: Scenario, model: str) -> JSON:
     )
 
 
-def _words(settings: ModelSettings) -> str:
+def words_of(settings: ModelSettings) -> str:
     """Which model it is, whatever a scenario calls it."""
     return " ".join(part for part in (settings.engine, settings.model, settings.policy) if part)
 
 
 def _data(rubric: Rubric, items: Sequence[Item], settings: JSON, judged: Sequence[str], seed: int) -> dict[str, JSON]:
     """The scenario of the judging."""
-    judge = _words(ModelSettings.model_validate(settings))
+    judge = words_of(ModelSettings.model_validate(settings))
     return {
         "name": f"judged {rubric.name}",
         "seed": seed,

@@ -34,10 +34,10 @@ def prompt_tokens(request: Request, chars_per_token: float = 4.0) -> int:
 
 
 def drive(
-    agent: Agent, seen: Turn, answer: Callable[[Request], Completion | str | None]
+    agent: Agent, seen: Turn, answer: Callable[[Request], Completion | str | None], seed: int = 7
 ) -> tuple[Action, list[Request]]:
     """Run a mind to its end. Does not touch the agent."""
-    mind = agent.act(seen, Streams(7))
+    mind = agent.act(seen, Streams(seed))
     asked: list[Request] = []
     completions: list[Completion] | None = None
     while True:

@@ -340,3 +340,41 @@ def test_another_model_can_write_the_memory() -> None:
         ("memory", "scribe"),
         ("act", "small"),
     }
+
+
+# --- thinking -------------------------------------------------------------------------------------------------
+
+
+def test_it_thinks_before_it_answers_and_forgets_the_thought() -> None:
+    agent = LLMAgent(member(), think=40)
+    action, (thought, answer) = drive(agent, turn(), script("Ann will defect.", "defect"))
+    assert (action.answer, action.how, action.reason) == ("defect", "chosen", "")
+    assert (thought.purpose, thought.model, thought.max_tokens) == ("think", "small", 40)
+    assert thought.format == Text(max_chars=120)
+    assert (answer.purpose, answer.format) == ("act", DUEL)
+    assert thought.messages[0] == answer.messages[0]
+    assert "You will be asked: " in thought.messages[1].text
+    assert "Do not answer yet." in thought.messages[1].text
+    assert "\n\nYou thought:\nAnn will defect.\n\n" in answer.messages[1].text
+    agent.state = action.state
+    _, (later, _) = drive(agent, turn(1), script("Again.", "defect"))
+    assert "Ann will defect" not in later.messages[1].text
+
+
+def test_the_thought_is_there_when_it_has_to_think_again() -> None:
+    _, (_, _, again) = drive(LLMAgent(member(), think=40), turn(), script("Ann will defect.", "run", "defect"))
+    assert again.purpose == "rethink"
+    assert "You thought:\nAnn will defect." in again.messages[1].text
+
+
+def test_without_a_thought_it_answers_all_the_same() -> None:
+    action, (_, answer) = drive(LLMAgent(member(), think=40), turn(), script(FAILED, "defect"))
+    assert (action.answer, action.how, action.reason) == ("defect", "chosen", "no thought (400: too long)")
+    assert "You thought" not in answer.messages[1].text
+
+
+def test_a_prompt_with_a_long_thought_fits_the_context() -> None:
+    agent = LLMAgent(member(context=512), think=400)
+    _, (thought, answer) = drive(agent, turn(0, {"news": "word " * 900}), script("so " * 2000, "defect"))
+    for request in (thought, answer):
+        assert prompt_tokens(request) + request.max_tokens <= 512

@@ -2,10 +2,11 @@
 
 Forward, loss, backward and optimiser step on identical ids, advantages and old log-probabilities: groups of eight,
 prompts ten times as long as completions, LoRA on the embedded model, β = 0, no checkpointing, the same threads. Losses
-and gradients are compared first. TRL's own work around a step (sampling, rewards, logging, its data loader) is left
-out, and it gets the fastest of the micro-batch sizes that were tried, as do we unpacked. Times are CPU time on one
-thread, which a busy machine stretches less than wall time. TRL isn't among the dependencies: install it (`pip install
-trl`), or its column is missing.
+and gradients are compared first; in bfloat16, where any other order of sums rounds otherwise, each gradient is compared
+with that of the same weights in float32 too, TRL's for every number of rows at once. TRL's own work around a step
+(sampling, rewards, logging, its data loader) is left out, and it gets the fastest of the micro-batch sizes that were
+tried, as do we unpacked. Times are CPU time on one thread, which a busy machine stretches less than wall time. TRL
+isn't among the dependencies: install it (`pip install trl`), or its column is missing.
 
 Run: `python -m tests.benchmarks learner`.
 """
@@ -17,6 +18,7 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from statistics import median
 from time import process_time
 from typing import Any
@@ -239,6 +241,8 @@ def compare(size: Size, dtype: torch.dtype, folder: str) -> list[str]:
         )
         against = f", packed is {median(taken) / median(times['packed']):.2f} times as fast" if side != "packed" else ""
         lines.append(f"learner, {name}, {side}: {speed}{against}")
+    if dtype == torch.bfloat16:
+        lines.append(rounding(size, shared, folder))
     if "TRL" not in sides:
         lines.append("learner: TRL is not installed, so its column is missing")
     return lines
@@ -246,19 +250,42 @@ def compare(size: Size, dtype: torch.dtype, folder: str) -> list[str]:
 
 def agreement(sides: dict[str, Ours | Theirs], name: str, strict: bool) -> str:
     """Losses and gradients against the packed ones."""
-    losses, gradients = {}, {}
-    for side, one in sides.items():
-        model = one.trainer.model if isinstance(one, Theirs) else one.model
-        losses[side] = one.gradient()
-        gradients[side] = torch.cat([each.grad.flatten().float() for each in trained(model)])
-        model.zero_grad()
+    found = {side: answer(one) for side, one in sides.items()}
+    loss, gradient = found["packed"]
     said = []
     for side in list(sides)[1:]:
-        off = abs(losses[side] - losses["packed"])
-        error = float((gradients[side] - gradients["packed"]).norm() / gradients[side].norm())
+        off, error = abs(found[side][0] - loss), apart(gradient, found[side][1])
         assert not strict or (off <= 1e-4 and error <= 1e-3), f"{side}: losses differ by {off}, gradients by {error}"
         said.append(f"{side} differs from packed by {off:.1e} in the loss, {error:.1e} of the gradient's norm")
     return f"learner, {name}: {'; '.join(said)}"
+
+
+def rounding(size: Size, work: Work, folder: str) -> str:
+    """How far gradients in bfloat16 are from the one in float32 of the same weights, and TRL's from each other."""
+    rounded = torch.bfloat16
+    exact = answer(Ours(fresh(size, rounded).float(), work, share=True))[1]
+    gradients = {"packed": answer(Ours(fresh(size, rounded), work, share=True))[1]}
+    for rows in (2, 4, 8) if importlib.util.find_spec("trl") else ():
+        gradients[f"TRL with {rows} rows at once"] = answer(Theirs(fresh(size, rounded), work, rows, folder))[1]
+    said = [f"{side} {apart(gradient, exact):.1e}" for side, gradient in gradients.items()]
+    theirs = list(gradients.values())[1:]
+    between = max((apart(one, other) for one, other in combinations(theirs, 2)), default=None)
+    beside = f"; TRL's differ among themselves by up to {between:.1e}" if between is not None else ""
+    return f"learner, bfloat16: gradients differ from those in float32 by: {', '.join(said)} of the norm{beside}"
+
+
+def answer(one: Ours | Theirs) -> tuple[float, Tensor]:
+    """A step's loss and its gradient in float32, [parameters]."""
+    model = one.trainer.model if isinstance(one, Theirs) else one.model
+    loss = one.gradient()
+    gradient = torch.cat([each.grad.flatten().float() for each in trained(model)])
+    model.zero_grad()
+    return loss, gradient
+
+
+def apart(one: Tensor, other: Tensor) -> float:
+    """How far two gradients are apart, as a share of the second's norm."""
+    return float((one - other).norm() / other.norm())
 
 
 def main(size: Size | None = None) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from math import log
 
 import pytest
 from hypothesis import given, settings
@@ -81,6 +82,81 @@ def test_probabilities_of_all_options_sum_to_one(options: list[str], salt: int) 
     mask = ChoiceMask(options, spell, END)
     assert sum(probability(mask, ids) for ids in mask.sequences) == pytest.approx(1.0)
     assert [mask.option(ids) for ids in mask.sequences] == options
+
+
+SELL, WA = tuple(spell("sell")), tuple(spell("wa"))
+WORDS = ChoiceMask(("sell", "sell all", "wait", "walk"), spell, END)
+"""Forks: se or w; after sell its end or all; after wa i or l."""
+
+
+def chances(*options: float | None) -> list[float | None]:
+    return [None if one is None else pytest.approx(log(one)) for one in options]
+
+
+def test_the_forks_of_options_by_hand() -> None:
+    start, sold, wa = ((), SELL[0]), (SELL, END), (WA, ord("i"))
+    assert WORDS.forks == (
+        (start, sold),
+        (start, (SELL, ord(" "))),
+        (((), ord("w")), wa),
+        (((), ord("w")), (WA, ord("l"))),
+    )
+    assert WORDS.widest == 2
+    assert (ChoiceMask(("sell",), spell, END).forks, ChoiceMask(("sell",), spell, END).widest) == (((),), 1)
+
+
+def test_options_whose_forks_are_all_known_have_the_products() -> None:
+    first = {SELL[0]: log(0.6), ord("w"): log(0.4)}
+    after = {END: log(0.25), ord(" "): log(0.75)}
+    wa = {ord("i"): log(0.9), ord("l"): log(0.1)}
+    assert list(WORDS.option_logprobs({(): first, SELL: after, WA: wa})) == chances(0.15, 0.45, 0.36, 0.04)
+
+
+def test_what_was_sampled_tells_of_every_option_that_left_its_path_alone() -> None:
+    """The path of `sell` says of `sell all` as well; of `wait` and `walk`, that they have 0.4 together."""
+    first = {SELL[0]: log(0.6), ord("w"): log(0.4)}
+    after = {END: log(0.25), ord(" "): log(0.75)}
+    certain = {SELL[:1]: {SELL[1]: 0.0}}
+    assert list(WORDS.option_logprobs({(): first, SELL: after} | certain)) == chances(0.15, 0.45, None, None)
+    wa = {ord("i"): log(0.9), ord("l"): log(0.1)}
+    assert list(WORDS.option_logprobs({(): first, WA: wa})) == chances(None, None, 0.36, 0.04)
+    alone = ChoiceMask(("sell", "wait", "walk"), spell, END)
+    assert list(alone.option_logprobs({(): first, WA: wa})) == chances(0.6, 0.36, 0.04)
+    assert alone.option_logprobs({}) == (None,) * 3
+    assert ChoiceMask(("sell",), spell, END).option_logprobs({}) == (0.0,)
+
+
+def test_of_a_fork_too_wide_to_be_told_whole_the_options_left_out_are_not_known() -> None:
+    letters = "abcdefghijklmnopqrstuvwxy"
+    mask = ChoiceMask(tuple(letters), spell, END)
+    assert mask.widest == 25
+    told = {ord(letter): log(1 / 25) for letter in letters[:20]} | {ord("y"): log(1 / 25)}
+    assert list(mask.option_logprobs({(): told})) == chances(*[0.04] * 20, None, None, None, None, 0.04)
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.text("abselyu ", max_size=6), min_size=1, max_size=8, unique=True),
+    st.randoms(use_true_random=False),
+)
+def test_options_that_are_known_sum_to_one_with_what_branches_have_together(options: list[str], random: object) -> None:
+    """From the whole trie everything is known; from one path, the same of some, and nothing else."""
+    mask = ChoiceMask(options, spell, END)
+    whole: dict[tuple[int, ...], dict[int, float]] = {}
+    for sequence in mask.sequences:
+        for n, allowed in enumerate(mask.along(sequence)):
+            if sequence[:n] not in whole:
+                weights = [1 + random.random() for _ in allowed]  # type: ignore[attr-defined]
+                whole[sequence[:n]] = {t: log(w / sum(weights)) for t, w in zip(allowed, weights, strict=True)}
+    every = mask.option_logprobs(whole)
+    assert math.fsum(math.exp(one) for one in every if one is not None) == pytest.approx(1.0)
+    for said, path in enumerate(mask.sequences):
+        some = mask.option_logprobs({path[:n]: whole[path[:n]] for n in range(len(path))})
+        assert some[said] == every[said]
+        for place, sequence in enumerate(mask.sequences):
+            left = next((n for n, (a, b) in enumerate(zip(sequence, path, strict=False)) if a != b), len(path))
+            alone = [other[: left + 1] for other in mask.sequences].count(sequence[: left + 1]) == 1
+            assert some[place] == (every[place] if alone or place == said else None)
 
 
 @settings(deadline=None, max_examples=50)

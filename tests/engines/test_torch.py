@@ -99,6 +99,7 @@ def test_probabilities_of_the_choices_are_those_of_a_direct_computation(
         assert chances == pytest.approx(direct(model, engine, got[0].prompt_ids, 0.8), abs=1e-5)
     by_option = dict(zip(TRADES.options, scores, strict=True))
     assert all(one.logprobs == by_option[str(one.text)] for one in got)
+    assert {one.option_logprobs for one in got} == {tuple(map(math.fsum, scores))}
     count = Counter(one.text for one in got)
     # A chi-square below its 0.999 quantile for 5 degrees of freedom.
     pairs = zip(TRADES.options, chances, strict=True)
@@ -132,7 +133,9 @@ def test_temperature_and_top_p_shape_the_distribution(engine: TorchEngine) -> No
     chances = [math.exp(sum(score)) for score in scores]
     assert sum(chances) == pytest.approx(1.0)
     assert 0.0 in chances
-    assert answers(engine, [narrow[0]])[0].text == TRADES.options[chances.index(max(chances))]
+    (said,) = answers(engine, [narrow[0]])
+    assert said.text == TRADES.options[chances.index(max(chances))]
+    assert said.option_logprobs == tuple(map(math.fsum, scores)), "−∞ of what is never sampled"
 
 
 def test_an_answer_off_the_mask_scores_minus_infinity(engine: TorchEngine) -> None:

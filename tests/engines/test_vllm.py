@@ -82,6 +82,31 @@ def test_probabilities_of_the_choices_sum_to_one_and_are_those_of_the_sampler(em
     assert sum((count[option] - 64 * p) ** 2 / (64 * p) for option, p in pairs) < 20.5
 
 
+def test_options_that_left_the_path_alone_have_the_probabilities_of_the_sampler(embedded_engine: VLLMEngine) -> None:
+    """Of two choices in one batch, one of them wider than vLLM tells of."""
+    wide = Choice(options=tuple("ABCDEFGHIJKLMNOPQRSTUVWXY"))
+    got = answers(embedded_engine, [ask(form, seed) for seed in range(12) for form in (TRADES, wide)])
+    for form in (TRADES, wide):
+        mask = embedded_engine.mask(form.options)
+        scores = embedded_engine.score([ask(form)] * len(mask.sequences), mask.sequences).result(WAIT)
+        wanted = dict(zip(form.options, map(sum, scores), strict=True))
+        for one in [each for each in got if each.text in form.options]:
+            known = dict(zip(form.options, one.option_logprobs, strict=True))
+            missing = [option for option in form.options if known[option] is None]
+            assert known[str(one.text)] == pytest.approx(sum(one.logprobs))
+            values = [wanted[option] if value is None else value for option, value in known.items()]
+            assert values == pytest.approx(list(wanted.values()), abs=0.05)
+            assert sum(map(math.exp, values)) == pytest.approx(1.0, abs=2e-3)
+            if form is wide:
+                assert len(missing) in (4, 5), "the likeliest 20 are told, and the sampled one"
+            else:
+                first = {option: option.split()[0] for option in form.options}
+                beside = Counter(first.values())
+                together = [option for option in first if first[option] != first[str(one.text)]]
+                assert set(missing) >= {option for option in together if beside[first[option]] > 1}
+                assert not set(missing) & {option for option in together if beside[first[option]] == 1}
+
+
 def test_an_answer_off_the_mask_scores_minus_infinity(embedded_engine: VLLMEngine) -> None:
     (score,) = embedded_engine.score([ask(TRADES)], [(5, 2)]).result(WAIT)
     assert sum(score) == -math.inf

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from agents.engines.synthetic import SyntheticEngine
 from sim.fork import fork
 from sim.log import Divergence
 from sim.record.reader import Run
 from sim.record.store import Store
 from sim.runs import create, go
+from sim.types import Choice, Completion, Request
 from sim.verify import verify
 from tests.laws.societies import MORE, WORLDS, society
 from tests.laws.test_law4_kills import log_of
@@ -45,6 +49,32 @@ def test_a_no_op_fork_is_identical_and_free(world: str, parents: dict[str, Path]
     assert log_of(child) == log_of(parents[world])
     assert parents[world].read_bytes() == bytes_before
     assert verify(child).whole
+
+
+class Telling(SyntheticEngine):
+    """Says how likely every option was but the last."""
+
+    def submit(self, request: Request) -> Future[Completion]:
+        said = super().submit(request).result()
+        done: Future[Completion] = Future()
+        options = request.format.options if isinstance(request.format, Choice) else ()
+        known = tuple(-0.1 * (place + 1) if option != options[-1] else None for place, option in enumerate(options))
+        done.set_result(replace(said, option_logprobs=known))
+        return done
+
+
+def test_what_was_known_of_every_option_is_in_the_fork(tmp_path: Path) -> None:
+    parent = create(society("matrix"), tmp_path, "parent")
+    go(parent, engines={"m": Telling()})
+    child = fork(parent, tmp_path, AT["matrix"])
+    go(child, engines={"m": SyntheticEngine(dead_after=0)})
+    assert verify(child).whole
+    with Run(parent) as old, Run(child) as new:
+        told = [(call.key, call.completion) for call in old.calls()]
+        assert told == [(call.key, call.completion) for call in new.calls()]
+    known = {completion.option_logprobs for _, completion in told} - {()}
+    assert [one[1] for one in known] == [None]
+    assert [one[0] for one in known] == pytest.approx([-0.1])
 
 
 @pytest.mark.parametrize("world", WORLDS)

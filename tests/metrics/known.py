@@ -292,6 +292,17 @@ def camps(luck: Random, size: float) -> float:
     return float(found["polarisation.growth"].null["p"])
 
 
+def modes(luck: Random, size: float) -> float:
+    """Six tables of twenty opinions around one mean, or around two that are four deviations apart."""
+    held = [
+        Opinion(table, f"a{agent}", "x", agent, luck.gauss(size * (agent % 2), 1))
+        for table in range(6)
+        for agent in range(20)
+    ]
+    found = {one.metric: one for one in polarised(held, PERMUTATIONS)}
+    return float(found["polarisation.dip"].null["p"])
+
+
 def ranked(luck: Random, size: float) -> float:
     """Thirty tables of four players; one earns more."""
     scores = [Score(table, name, luck.gauss(size * (name == "a"), 1)) for table in range(30) for name in "abcd"]
@@ -412,6 +423,7 @@ CASES: dict[str, Case] = {
     "fingerprint": Case(told_apart, 0.15),
     "pull of opinions": Case(swayed, 0.25),
     "growing apart": Case(camps, 0.3),
+    "two camps": Case(modes, 4.0),
     "ratings": Case(ranked, 1.0),
     "drift of acts": Case(habits, 0.3),
     "reciprocity": Case(returned, 0.3),

@@ -173,6 +173,34 @@ def test_another_policy_is_valued(tmp_path: Path) -> None:
     ].value == pytest.approx(0.5)
 
 
+def test_a_reward_is_weighed_by_what_was_seen_before_it(tmp_path: Path) -> None:
+    """Ratios 1½ and ½, rewards 1 between them and 2 after: 1½·1 + ¾·2 by decision, ¾·3 by the whole trajectory."""
+
+    def twice(name: str, first: float, second: float) -> Relative:
+        society = Society(tmp_path / f"{name}.db", tables=40)
+        society.member("ann")
+        for table, log_of in enumerate(society.logs):
+            for tick, chance, won in ((1, first, 1), (3, second, 2)):
+                society.act("ann", tick, calls=[{"logprobs": [log(chance)]}], table=table)
+                log_of.event(tick + 1, 0, "rewards", "", {"ann": won})
+        return Relative(id=name, record=society.run(), scenario={"models": name})
+
+    found = values(offpolicy.compared([twice("one", 0.5, 0.5), twice("other", 0.75, 0.25)]))
+    about = " behaviour=one target=other"
+    assert found[f"offpolicy.per_decision{about}"].value == pytest.approx(1.5 * 1 + 0.75 * 2)
+    assert found[f"offpolicy.ips{about}"].value == pytest.approx(0.75 * 3)
+    assert found[f"offpolicy.value{about}"].value == pytest.approx(3)
+    assert found[f"offpolicy.largest_weight{about}"].value == pytest.approx(1 / 40)
+
+
+def test_a_greedy_answer_has_no_weight(tmp_path: Path) -> None:
+    one, other = (
+        played(tmp_path, name, [0.5] * 40, [1.0] * 40, sampling='{"temperature":0}') for name in ("one", "other")
+    )
+    (value, *_) = offpolicy.compared([one, other])
+    assert value.excluded == {"log-probabilities of another distribution than was sampled": 40}
+
+
 def test_there_is_no_value_of_a_part(tmp_path: Path) -> None:
     """What the target did not score, or another distribution, is no ground for a value."""
     one = played(tmp_path, "one", [0.5] * 40, [1.0] * 40)

@@ -59,6 +59,14 @@ def test_ratios_are_pooled_on_logs() -> None:
     assert found.ci_method == "t on logs over runs"
 
 
+def test_the_interval_of_shares_ends_where_shares_do() -> None:
+    """Mean 0.75, t(1) = 12.706 and a standard error of 0.25 reach far beyond; one that is no share stays as it is."""
+    (found,) = pooled({"a": [measured(0.5, "share")], "b": [measured(1, "share")]})
+    assert (found.value, found.ci) == (0.75, (0.0, 1.0))
+    (found,) = pooled({"a": [measured(0.5, "share")], "b": [measured(1.5, "share")]})
+    assert found.ci == pytest.approx((1 - 12.706 / 2, 1 + 12.706 / 2), abs=1e-3)
+
+
 def test_runs_without_a_value_are_counted_and_flags_say_of_how_many() -> None:
     numbers = {"a": [measured(None, flags=("odd",))], "b": [measured(3, flags=("n_clusters<2",))], "c": []}
     (found,) = pooled(numbers)

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.metrics.frames import frames
-from sim.metrics.provenance import ancestors, flows, known, latest_parents, made, reach, sources
+from sim.metrics.provenance import ancestors, flows, known, latest_parents, made, own_doing, reach, sources
 from sim.metrics.society.cascades import Cascade, cascades, structural_virality, threads, time_to_half
-from sim.metrics.statistics.exposure import person_periods
+from sim.metrics.statistics.exposure import person_periods, placebo
 from sim.record.reader import Run
 from tests.metrics.society import Society, values
 
@@ -102,10 +102,11 @@ def test_nothing_happened(tmp_path: Path) -> None:
 # --- exposure tables ---------------------------------------------------------------------------------------
 
 
-def exposed(run: Run, **more: object) -> list[tuple[object, ...]]:
+def exposed(run: Run, **more: int) -> list[tuple[object, ...]]:
     carriers = pl.DataFrame({"tbl": [0], "fact": [0]})
     outcomes = pl.DataFrame({"tbl": [0, 0], "fact": [1, 3]})
-    rows = person_periods(frames(run), outcomes, carriers, **more)  # type: ignore[arg-type]
+    rows = person_periods(frames(run), outcomes, carriers, **more)
+    rows = placebo(frames(run), rows, carriers, **more)
     return list(rows.select("agent", "nth", "y", "e", "future").rows())
 
 
@@ -131,6 +132,31 @@ def test_a_window_reaches_back_and_its_placebo_ahead(tmp_path: Path) -> None:
     bob = [row[2:] for row in exposed(run, window=2) if row[0] == "bob"]
     nothing, ahead, there = (False, False, False), (False, False, True), (False, True, False)
     assert bob == [ahead, ahead, there, there, nothing]
+
+
+@pytest.mark.parametrize("names", [("ann", "bob", "cid"), ("zoe", "yan", "xi")])
+def test_what_came_of_the_agent_itself_is_no_placebo(tmp_path: Path, names: tuple[str, str, str]) -> None:
+    """ann speaks; bob who saw it and cid who did not tell her something. What came through bob is of her own doing."""
+    ann, bob, cid = names
+    society = Society(tmp_path / "run.db")
+    for name in names:
+        society.member(name)
+    first, apart = society.say(ann, 1, "psst"), society.say(cid, 1, "psst")
+    through = society.say(bob, 2, "psst", shows=[first])
+    heard = society.say(bob, 3, "so it goes", shows=[first])
+    further = society.say(cid, 4, "psst", shows=[heard])
+    for tick, told in enumerate((through, further, apart), 5):
+        society.look(ann, tick, [told])
+    run = society.run()
+    read = frames(run)
+    carriers = pl.DataFrame({"tbl": [0] * 3, "fact": [through, further, apart]})
+    for window, future in ((1, [False, True, True, False]), (2, [False, True, True, False]), (3, [True] * 3 + [False])):
+        rows = placebo(read, person_periods(read, carriers, carriers), carriers, window)
+        assert rows.filter(pl.col("agent") == ann).sort("nth")["future"].to_list() == future
+    whole = pl.DataFrame({"tbl": [0] * 3, "agent": [ann] * 3, "seq": [0] * 3, "fact": [through, further, apart]})
+    assert own_doing(read, whole)["fact"].to_list() == [through, further]
+    later = whole.with_columns(pl.lit(read.decisions.filter(pl.col("agent") == ann)["seq"].to_list()[-1]).alias("seq"))
+    assert own_doing(read, later).is_empty()
 
 
 def test_after_the_first_outcome_an_agent_is_no_longer_at_risk(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from sim.blobs import encode_ids, encode_logprobs, encode_tokens
+from sim.blobs import encode_ids, encode_logprobs, encode_options, encode_tokens
 from sim.record.schema import Manifest
 from sim.record.store import RecordFailure, Store
 
@@ -28,20 +28,28 @@ def fact(seq, number, kind="say", *, tbl=0, tick=0, actor="", audience="all", da
     return (tbl, seq, tick, 0, number, kind, actor, to, orjson.dumps(data or {}).decode(), encode_ids(answers))
 
 
-def decision(seq, agent, *, tbl=0, tick=5, seen=0, how="chosen", status="applied", shows=(), recalls=(), calls=0):
+def decision(
+    seq, agent, *, tbl=0, tick=5, seen=0, how="chosen", status="applied", shows=(), recalls=(), calls=0, feels=None
+):
     why = "sold" if status == "stale" else ""
     reason = "" if how == "chosen" else "no legal answer"
     blobs = (encode_ids(shows), encode_ids(recalls))
-    return (tbl, seq, tick, 0, agent, seen, 0, '"yes"', how, reason, status, why, *blobs, None, None, calls, None, None)
+    return (
+        *(tbl, seq, tick, 0, agent, seen, 0, '"yes"', how, reason, status, why, *blobs),
+        *(None, None, calls, None, None, feels),
+    )
+
+
+SAMPLING = '{"temperature":0.8,"top_p":1.0,"max_tokens":9}'
 
 
 def call(agent, number=0, *, messages="[]", form='{"choice":["yes","no"]}', purpose="act", finish="stop", **more):
     error = "refused" if finish == "error" else ""
     return (
         *(more.get("tbl", 0), agent, more.get("tick", 0), 0, number, purpose, "small", "", b"\x01" * 16),
-        *(messages, form, '{"temperature":0.8,"top_p":1.0,"max_tokens":9}', 5, more.get("text", "yes"), finish, error),
+        *(messages, form, more.get("sampling", SAMPLING), 5, more.get("text", "yes"), finish, error),
         *(None, encode_tokens((5, 49151)), encode_logprobs(more.get("logprobs", (-0.5, -0.1))), "processed"),
-        *(10, 4, 2, 0.25, "", more.get("source", "engine")),
+        *(encode_options(more.get("options", ())), 10, 4, 2, 0.25, "", more.get("source", "engine")),
     )
 
 

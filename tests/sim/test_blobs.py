@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.blobs import decode_ids, decode_logprobs, decode_tokens, encode_ids, encode_logprobs, encode_tokens
+from sim.blobs import (
+    decode_ids,
+    decode_logprobs,
+    decode_options,
+    decode_tokens,
+    encode_ids,
+    encode_logprobs,
+    encode_options,
+    encode_tokens,
+)
 
 QUICK = settings(max_examples=50, deadline=None)
 
@@ -61,3 +70,15 @@ def test_logprobs_are_rounded_to_single_precision_once():
     assert once == struct.unpack("<f", struct.pack("<f", -0.1))
     assert decode_logprobs(encode_logprobs(once)) == once
     assert encode_logprobs(()) is None
+
+
+def test_options_take_four_bytes_each_known_or_not():
+    assert encode_options((-0.5, None)) == struct.pack("<2f", -0.5, float("nan"))
+    assert encode_options(()) is None
+    assert decode_options(None) == ()
+
+
+@QUICK
+@given(st.lists(st.none() | st.floats(-(2.0**90), 0, width=32) | st.just(float("-inf"))))
+def test_what_is_not_known_of_options_comes_back_as_that(values):
+    assert decode_options(encode_options(tuple(values))) == tuple(values)

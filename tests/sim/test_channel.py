@@ -21,11 +21,11 @@ from sim.runs import Session, create, go
 from sim.steering.channel import HOST, NotRunning, address_file, connect, served
 from sim.steering.live import Refused
 from sim.verify import verify
-from tests.commands import Agora
+from tests.commands import AGORA, Agora
 from tests.laws.societies import society
 from tests.laws.test_law4_kills import log_of
 from tests.sim.processes import Process, until
-from tests.sim.test_cli import AGORA, written
+from tests.sim.test_cli import written
 from tests.sim.test_control import changes
 
 CALM: Any = {"latency": "uniform(5ms, 15ms)", "slots": 6}

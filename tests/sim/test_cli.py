@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +15,10 @@ import yaml
 from sim.commands.cli import app
 from sim.library import files
 from sim.record.reader import Run
-from tests.commands import Agora, Said
+from tests.commands import Agora, Process, Said, wait_until
 
 ROOT = Path(__file__).parents[2]
 SCRIPTED = ROOT / "scenarios" / "negotiation" / "bargaining_rubinstein.yaml"
-AGORA = Path(sys.executable).with_name("agora")
 
 TALK: dict[str, Any] = {
     "name": "talk",
@@ -582,52 +578,6 @@ def test_error_lines_are_harmless_too(agora: Agora) -> None:
 
 
 # --- real processes -----------------------------------------------------------------------------------------
-
-
-class Process:
-    """A command in a process of its own."""
-
-    def __init__(self, folder: Path, *args: object) -> None:
-        command = [AGORA, *map(str, args)]
-        self.popen = subprocess.Popen(
-            command,
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={"PATH": "/usr/bin:/bin"},
-        )
-
-    def interrupt(self) -> None:
-        self.popen.send_signal(signal.SIGINT)
-
-    def end(self, within: float = 60) -> Said:
-        out, err = self.popen.communicate(timeout=within)
-        return Said(self.popen.returncode, out, err)
-
-
-def wait_until(there: Callable[[], bool], process: Process) -> None:
-    deadline = time.monotonic() + 60
-    while not there():
-        assert process.popen.poll() is None, process.end()
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
-@pytest.fixture
-def started(tmp_path: Path) -> Iterator[Callable[..., Process]]:
-    """Starts commands; what still runs at the end is killed."""
-    all_of_them: list[Process] = []
-
-    def start(*args: object) -> Process:
-        all_of_them.append(Process(tmp_path, *args))
-        return all_of_them[-1]
-
-    yield start
-    for process in all_of_them:
-        if process.popen.poll() is None:
-            process.popen.kill()
-        process.popen.communicate()
 
 
 def decisions(folder: Path) -> int:

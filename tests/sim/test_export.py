@@ -21,7 +21,8 @@ def run(tmp_path):
         store.put("cast", member(0, "ann"))
         store.put("events", event(0, "start", {"ü": [1.5, None]}))
         store.put("facts", fact(1, 0, answers=[3, 1]))
-        store.put("calls", call("ann"))
+        store.put("calls", call("ann", options=(-0.25, None)))
+        store.put("calls", call("ann", 1))
         store.put("decisions", decision(2, "ann", seen=4, shows=[7, 0, 300], recalls=[2]))
         store.put("decisions", decision(3, "bob"))
         store.flush()
@@ -46,6 +47,7 @@ def test_coded_columns_are_written_out(run, tmp_path):
     asked = read["calls"][0]
     assert (asked["ids"], asked["prompt_ids"], asked["digest"]) == ([5, 49151], None, "01" * 16)
     assert asked["logprobs"] == pytest.approx([-0.5, -0.1], abs=1e-7)
+    assert [row["option_logprobs"] for row in read["calls"]] == [[-0.25, None], None]
     assert (read["run"][0]["params"], read["run"][0]["fork_tick"], read["policies"]) == ('{"rounds":3}', None, [])
 
 

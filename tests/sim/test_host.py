@@ -147,6 +147,7 @@ def test_a_mind_sees_of_a_completion_what_the_record_holds() -> None:
                 return stop.value
 
     whole = replace(YES, text="yes\ud800", error="\ud800", prompt_ids=(1, 2), ids=(3,), logprobs=(-0.1,))
+    whole = replace(whole, option_logprobs=(-0.1, None))
     host, rows, table = hosted(lambda _n, _request: whole, Looks())
     host.run([table])
     assert seen[0].text == "yes?"
@@ -155,6 +156,7 @@ def test_a_mind_sees_of_a_completion_what_the_record_holds() -> None:
     assert seen[0].ids == (3,)
     assert seen[0].logprobs[0] != -0.1
     assert seen[0].logprobs[0] == pytest.approx(-0.1)
+    assert seen[0].option_logprobs == (seen[0].logprobs[0], None)
     row = rows.calls[0]
     assert (row[13], row[15], row[16]) == ("yes?", "?", None)
 

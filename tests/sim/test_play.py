@@ -20,9 +20,9 @@ from sim.record.reader import Run
 from sim.steering.channel import connect
 from sim.steering.people import json_schema
 from sim.types import Choice, Form, Format, Text
-from tests.commands import Agora
+from tests.commands import AGORA, Agora
 from tests.sim.processes import until
-from tests.sim.test_cli import AGORA, SCRIPTED, written
+from tests.sim.test_cli import SCRIPTED, written
 
 
 class Offer(BaseModel):

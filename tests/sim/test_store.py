@@ -60,7 +60,7 @@ rows = st.lists(
             st.tuples(
                 *(integer, integer, text, integer, integer, text, text, text, text, text),
                 *(st.binary(max_size=9), st.binary(max_size=9), st.none() | integer, st.none() | text),
-                *(integer, hashed, hashed),
+                *(integer, hashed, hashed, st.none() | text),
             ),
         ),
     ),
@@ -174,13 +174,15 @@ def test_forgotten_texts_are_still_kept_once(store, monkeypatch):
 def test_a_call_is_found_by_its_key(store):
     system = store.text("You trade apples.")
     asked = store.text("Price?")
-    store.put("calls", call("ann", messages=f'[["system","{system}"],["user","{asked}"]]'))
+    messages = f'[["system","{system}"],["user","{asked}"]]'
+    store.put("calls", call("ann", messages=messages, options=(-0.5, None)))
     store.flush()
     completion = Completion(
         text="yes",
         ids=(5, 49151),
         logprobs=(-0.5, -0.10000000149011612),
         distribution="processed",
+        option_logprobs=(-0.5, None),
         usage=Usage(prompt=10, cached=4, completion=2),
         latency=0.25,
     )
@@ -275,7 +277,7 @@ def test_another_record_version_is_refused_with_advice(path, store):
     with closing(sqlite3.connect(path)) as raw, raw:
         raw.execute("UPDATE run SET schema_version = 99")
     for open_it in (Store.open, Run):
-        with pytest.raises(SchemaMismatch, match=r"version 99, this agora-sim reads 3: open it with agora-sim 9\.2"):
+        with pytest.raises(SchemaMismatch, match=r"version 99, this agora-sim reads 4: open it with agora-sim 9\.2"):
             open_it(path)
     assert not held(path)
 

@@ -192,7 +192,7 @@ BY_HAND: dict[str, ByHand] = {
     "aem_like": ByHand(AEM),
     "sweet_rl_critic_like": ByHand(NOTHING),
     "sweet_rl_actor_like": ByHand(NOTHING),
-    "progress_advantage": ByHand(rows_of((0.75, -0.5, 2, 0.5, 0.5, 1, -1, 2), LEARNT)),
+    "progress_advantage": ByHand(rows_of((0.75, -0.5, 2, 1, 1, 1, -1, 2), LEARNT)),  # 4 and 5 are one decision
     # x and y, summed: e0 A 1, 5; e0 B 3, 1; e1 A 0, 1; e1 B 1, 3. x was said: regrets 4, 0, 1, 2. Two of g stay.
     "rmft": ByHand(NOTHING, kept=(1, 4, 5, 7, 8)),
     "opd": ByHand(NOTHING),

@@ -112,6 +112,25 @@ def test_log_probabilities_are_those_of_the_mixture_on_the_first_token() -> None
     assert inner.scored == 2 * explored, "only what was explored is scored"
 
 
+def test_options_have_the_mixture_s_probabilities_where_the_engine_chose_itself() -> None:
+    """What was explored was offered alone, so nothing is known of the others."""
+    known = (log(0.7), log(0.2), None)
+
+    class Telling(TableEngine):
+        def _said(self, request: Request) -> Completion:
+            own = request.format == FORM
+            return replace(super()._said(request), option_logprobs=known if own else (0.0,))
+
+    engine = Exploring(Telling(), 0.3)
+    for seed in range(40):
+        said = engine.submit(ask(seed)).result()
+        if Streams(seed).draw("explore") < 0.3:
+            assert said.option_logprobs == ()
+        else:
+            expected = log(mixture("pass", 0.3)), log(mixture("bet one", 0.3)), None
+            assert list(said.option_logprobs) == [one and pytest.approx(one) for one in expected]
+
+
 def test_no_exploration_and_other_formats_are_the_engine_s_own() -> None:
     inner = TableEngine()
     assert Exploring(inner, 0).submit(ask(3)).result() == inner.submit(ask(3)).result()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import types
+from math import exp, fsum
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,8 @@ def test_rows_are_written_whole(agora: Agora, kuhn: Path) -> None:
         assert tuple(got["prompt"]) == row.prompt
         assert tuple(got["ids"]) == row.ids
         assert tuple(got["logprobs"]) == row.logprobs
+        assert tuple(got["option_logprobs"]) == row.option_logprobs
+        assert fsum(map(exp, got["option_logprobs"])) == pytest.approx(1), "torch knows every option"
         assert (got["reward"], got["trained"], got["policy_hash"]) == (row.reward, True, row.policy_hash)
         assert json.loads(got["answer"]) == row.answer
     assert agora("rows", run, run, "--out", "rows.jsonl", "-q").code == 0

@@ -240,8 +240,9 @@ def test_a_critic_may_stand_under_all_legal_options() -> None:
     assert list(found.options[0]) == pytest.approx([0.5, -0.5])  # Q(bet) = (1 − .5)/.5 = 1, Q(pass) = 0
 
 
-def test_all_legal_options_need_what_was_recorded() -> None:
-    rows = [replace(one, option_logprobs=()) for one in choices()]
+@pytest.mark.parametrize("unknown", [(), (log(0.5), None), (None, None)])
+def test_all_legal_options_need_what_was_recorded(unknown: tuple[float | None, ...]) -> None:
+    rows = [replace(one, option_logprobs=unknown) for one in choices()]
     with pytest.raises(ValueError, match="not recorded"):
         credited(rows, term(returns={"kind": "q"}, baseline=ZERO))
     rows = [replace(one, answer="raise") for one in choices()]

@@ -11,14 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.streams import Streams
-from training.genes import Distribution, Gene, Matrix, Number, Options
+from training.genes import Chain, Distribution, Gene, Number, Options
 from training.genetic import Search, search
 from training.slots import Population
 
 PROMPTS = ("be kind", "be firm", {"tone": "dry"})
+MOODS = ("anger", "joy", "neutral")
 SPACE: dict[str, Gene] = {
-    "initial": Distribution(size=3),
-    "transitions": Matrix(rows=3, columns=3),
+    "initial": Distribution(over=MOODS),
+    "transitions": Chain(states=MOODS),
     "temperature": Number(low=0.1, high=1.5),
     "prompt": Options(values=PROMPTS),
 }
@@ -32,10 +33,11 @@ def population(**settings: Any) -> Population:
 def check(state: Search) -> None:
     """Every member is a point of the space."""
     for member in state.members:
-        for row in [member["initial"], *member["transitions"]]:
-            assert len(row) == 3
-            assert min(row) >= 0
-            assert fsum(row) == pytest.approx(1)
+        assert tuple(member["transitions"]) == MOODS
+        for row in [member["initial"], *member["transitions"].values()]:
+            assert tuple(row) == MOODS
+            assert min(row.values()) >= 0
+            assert fsum(row.values()) == pytest.approx(1)
         assert 0.1 <= member["temperature"] <= 1.5
         assert member["prompt"] in PROMPTS
 
@@ -69,31 +71,35 @@ def test_without_crossover_and_mutation_children_are_copies() -> None:
 
 def test_rows_come_from_either_parent_and_fit_ones_have_more_children() -> None:
     """Members are told apart by their rows: member i has the number i in every gene."""
-    space = {"chain": Matrix(rows=4, columns=1), "mood": Distribution(size=1), "warmth": Number(low=0, high=100)}
-    members = tuple({"chain": [[float(i)]] * 4, "mood": [float(i)], "warmth": float(i)} for i in range(8))
+    space = {"chain": Chain(states=MOODS), "mood": Distribution(over=("a",)), "warmth": Number(low=0, high=100)}
+    members = tuple(
+        {"chain": {mood: dict.fromkeys(MOODS, float(i)) for mood in MOODS}, "mood": {"a": float(i)}, "warmth": float(i)}
+        for i in range(8)
+    )
     children: list[Any] = []
     for seed in range(200):
         state = Search(members=members).evolved(
             [float(i) for i in range(8)], population(crossover=1, mutation=0, space=space), Streams(seed)
         )
         children += state.members[2:]
-    parents = [{*(row[0] for row in child["chain"]), child["mood"][0], child["warmth"]} for child in children]
+    rows = [[row["joy"] for row in child["chain"].values()] for child in children]
+    parents = [{*row, child["mood"]["a"], child["warmth"]} for row, child in zip(rows, children, strict=True)]
     assert {len(each) for each in parents} == {1, 2}, "two at most"
-    values = [value for child in children for value in (row[0] for row in child["chain"])]
+    values = [value for row in rows for value in row]
     # The fitter of two out of 8 is the fittest with probability 15/64, the least fit with 1/64.
     assert values.count(7.0) / len(values) == pytest.approx(15 / 64, abs=0.03)
     assert values.count(0.0) / len(values) == pytest.approx(1 / 64, abs=0.01)
 
 
 def test_mutation_is_centred_on_what_was() -> None:
-    space = {"row": Distribution(size=2), "number": Number(low=0, high=10)}
-    members = ({"row": [0.9, 0.1], "number": 5.0},) * 2
+    space = {"row": Distribution(over=("a", "b")), "number": Number(low=0, high=10)}
+    members = ({"row": {"a": 0.9, "b": 0.1}, "number": 5.0},) * 2
     rows, numbers = [], []
     for seed in range(1000):
         state = Search(members=members).evolved(
             [0.0, 0.0], population(size=2, elite=1, mutation=1, space=space), Streams(seed)
         )
-        rows.append(state.members[1]["row"][0])
+        rows.append(state.members[1]["row"]["a"])
         numbers.append(state.members[1]["number"])
     # Dirichlet(50·0.9 + ½, 50·0.1 + ½): mean 45.5/51, variance mean·(1 − mean)/52.
     mean = 45.5 / 51
@@ -104,16 +110,16 @@ def test_mutation_is_centred_on_what_was() -> None:
 
 
 def test_what_has_died_out_may_come_back() -> None:
-    members = ({"row": [1.0, 0.0]},) * 2
-    settings = population(size=2, elite=1, mutation=1, space={"row": Distribution(size=2)})
-    assert Search(members=members).evolved([0, 0], settings, Streams(1)).members[1]["row"][1] > 0
+    members = ({"row": {"a": 1.0, "b": 0.0}},) * 2
+    settings = population(size=2, elite=1, mutation=1, space={"row": Distribution(over=("a", "b"))})
+    assert Search(members=members).evolved([0, 0], settings, Streams(1)).members[1]["row"]["b"] > 0
 
 
 def test_the_search_finds_a_peak() -> None:
-    """Fitness is the probability of staying in the third emotion, from it and into it."""
+    """Fitness is the probability of staying in one emotion, from it and into it."""
 
     def fitness(member: Any) -> float:
-        return float(member["initial"][2] + member["transitions"][2][2]) / 2
+        return float(member["initial"]["neutral"] + member["transitions"]["neutral"]["neutral"]) / 2
 
     luck, settings = Streams(4), population(size=20, elite=4)
     state = search(settings, luck)
@@ -141,5 +147,7 @@ def test_what_does_not_fit_is_refused() -> None:
         state.evolved([1.0], population(), Streams(0))
     with pytest.raises(ValueError, match="no place for children"):
         population(elite=8)
+    with pytest.raises(ValueError, match="a name stands twice"):
+        Chain(states=("joy", "joy"))
     with pytest.raises(ValueError, match="not below high"):
         Number(low=1, high=1)

@@ -34,6 +34,7 @@ def test_entropy_is_exact_where_the_options_are_known() -> None:
     assert entropy([even]) == pytest.approx(log(2))
     assert entropy([even, sure]) == pytest.approx(log(2) / 2)
     assert entropy([row("2")]) == pytest.approx(1.0)
+    assert entropy([row("2", options=("x", "y", "z"), option_logprobs=(-0.5, None, None))]) == pytest.approx(1.0)
     assert entropy([row("2", trained=False)]) is None
 
 

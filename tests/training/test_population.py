@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import fsum
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -11,12 +12,16 @@ import pytest
 from sim.record.project import Project
 from sim.record.reader import Run
 from sim.scenarios.yaml_text import read_yaml
+from sim.streams import Streams
+from sim.types import Request
 from tests.training.dying import killed, moment
 from training import checkpoint
 from training.command import begun, cost
+from training.genetic import search
 from training.plan import Plan, TrainingError
 from training.population import BEST, Breeding
 from training.recipe import load as load_recipe
+from training.slots import Population
 
 SCENARIO = """
 name: dilemma
@@ -32,9 +37,29 @@ SPACE = (
 )
 
 
-def plan(tmp_path: Path, *changes: str) -> Plan:
+MOODY = """
+name: moody
+clock: {tick: 1s, until: 1h}
+world: {use: worlds.games.matrix:Matrix, game: pd, rounds: 4}
+models: {m: {engine: synthetic, rule: "tests.training.test_population:angry"}}
+cast:
+  - {name: me, agent: agents.llm:LLMAgent, model: m, with: {emotion: {start: neutral}}, think: 1s}
+  - {name: other, agent: worlds.games.strategies:Fixed, with: {action: cooperate}, think: 1s}
+"""
+MOODS = (
+    "{cast.me.with.emotion.start: {kind: distribution, over: [anger, joy, neutral]}, "
+    "cast.me.with.emotion.moves: {kind: chain, states: [anger, joy, neutral]}}"
+)
+
+
+def angry(request: Request) -> str:
+    """Whoever is angry defects."""
+    return "defect" if "You feel anger." in request.messages[1].text else "cooperate"
+
+
+def plan(tmp_path: Path, *changes: str, scenario: str = SCENARIO) -> Plan:
     file = tmp_path / "dilemma.yaml"
-    file.write_text(SCENARIO, encoding="utf-8")
+    file.write_text(scenario, encoding="utf-8")
     small = ["structure={kind: group, size: 2}", "actors.size=4", "actors.elite=1", "rollout.episodes=8"]
     return Plan(recipe=load_recipe("evoemo_like", [*small, f"actors.space={SPACE}", *changes]), scenario=file, seed=5)
 
@@ -66,6 +91,37 @@ def test_whoever_defects_earns_more_and_takes_over(tmp_path: Path) -> None:
     assert {one.value for one in members} <= {6.0, 10.0}
     assert len(members) == 16
     assert all((one.n, one.n_clusters) == (2, 1) for one in members)
+
+
+def expected(member: Any) -> float:
+    """What a chain earns in four rounds, in the mean: 5 for each in anger and 3 for any other."""
+    felt, moves, earned = member["cast.me.with.emotion.start"], member["cast.me.with.emotion.moves"], 0.0
+    for _ in range(4):
+        earned += 3 + 2 * felt["anger"]
+        felt = {word: fsum(felt[before] * moves[before][word] for before in felt) for word in felt}
+    return earned
+
+
+def test_how_an_emotion_moves_is_bred(tmp_path: Path) -> None:
+    """The best chain is one that is always angry; what a chain earns is known, so that children can be seen to gain."""
+    what = plan(tmp_path, f"actors.space={MOODS}", scenario=MOODY)
+    with Breeding(tmp_path / "search", what) as breeding:
+        breeding.run(updates=3)
+        assert isinstance(what.recipe.actors, Population)
+        first = search(what.recipe.actors, Streams(what.seed).sub("population"))
+    found = checkpoint.read_notes(tmp_path / "search")
+    assert found is not None
+    means = [fmean(map(expected, members)) for members in (first.members, found[1]["search"]["members"])]
+    assert means[1] - means[0] > 1
+    project = Project(tmp_path / "search" / "project.db")
+    measured = {
+        (one.of["update"], one.of["member"]): one.value
+        for _, one in project.measurements("search", "population.fitness")
+    }
+    project.close()
+    with Run(tmp_path / "search" / "rollouts" / "update-000001-2.db") as run:
+        angers = sum(one.action.feels == "anger" for one in run.decisions())
+        assert measured[1, 2] == 4 * 3 + 2 * angers / run.tables
 
 
 def test_members_of_a_generation_meet_the_same_luck(tmp_path: Path) -> None:

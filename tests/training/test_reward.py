@@ -50,7 +50,7 @@ def test_information_gain_is_a_difference_of_probabilities_and_none_at_the_answe
 
 
 def test_log_ratio() -> None:
-    assert stream("{kind: log_ratio, agg: sum}") == pytest.approx([0.75, -0.5, 2, 0, 0.5, 0.5, 1, -1, 2, 0])
+    assert stream("{kind: log_ratio, agg: sum}") == pytest.approx([0.75, -0.5, 2, 0, 1, 1, 1, -1, 2, 0])
     halved = stream("{kind: log_ratio, agg: mean, beta: 0.5}")
     assert halved == pytest.approx([0.1875, -0.25, 1 / 3, 0, 0.125, 0.125, 0.5, -0.25, 1, 0])
     # π shown what is hidden from the actor comes with the extras
@@ -119,6 +119,17 @@ def test_of_three_seats_each_other_one_gets_half() -> None:
     paid, _ = anchored(rows, Extras(reference_options=(far, flat, flat)), 1.0)
     assert paid == pytest.approx([-1, 0.5, 0.5])
     assert fsum(paid) == pytest.approx(0)
+
+
+def test_a_thought_and_its_answer_pay_for_both_and_have_one_form() -> None:
+    one = choices()[0]
+    thought = replace(one, options=(), logprobs=(-1.0, -1.0), ids=(1, 2), reward=2.0)
+    rows = [thought, replace(one, reward=2.0, how="defaulted"), replace(one, seat="B", reward=0.0)]
+    flat, far = (log(0.5), log(0.5)), (log(0.5 / 2.718281828459045), log(0.5))
+    extras = Extras(reference=((-1.5, -1.0), (), ()), reference_options=((), far, flat))
+    # −η·(0.5 of the thought + 1 of the answer), which B gets
+    assert anchored(rows, extras, 1.0)[0] == pytest.approx([0.5, 0.5, 1.5])
+    assert stream("{kind: format, valid: 1, invalid: -2}", rows) == [-2, -2, 1]
 
 
 def test_free_text_is_anchored_by_its_tokens_and_others_have_no_term() -> None:

@@ -46,7 +46,10 @@ TABLE = {
         f"group size=8 | self | {CLIP} | outcome | entropy weight=0.001 | "
         "entropy_band lo=0.8 hi=1.2 weight=0.001@0→0.00087@75→0.00018@76→4e-05@150"
     ),
-    "evoemo_like": f"group size=8 | population size=20 elite=4 crossover=0.5 mutation=0.1 | {PLAIN} | outcome",
+    "evoemo_like": (
+        "group size=8 | population size=20 elite=4 crossover=0.5 mutation=0.1 "
+        f"space=cast.host.with.emotion.start,cast.host.with.emotion.moves,models.small.temperature | {PLAIN} | outcome"
+    ),
     "expert_corrections_like": (
         f"independent | teacher policy=teacher beta=0@0→1@3 over=turn | {PLAIN} | – | ce weight=1 labels=teacher"
     ),
@@ -119,7 +122,7 @@ filters, curriculum and engine correction, and an aggregation other than by toke
 def told(value: object) -> str:
     if isinstance(value, Schedule):
         return "→".join(f"{number:g}@{count:g}" for count, number in value.points)
-    if isinstance(value, tuple | list):
+    if isinstance(value, tuple | list | dict):
         return ",".join(map(told, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 

@@ -158,6 +158,9 @@ def test_scripted_seats_are_asked_nothing(kuhn: Tree) -> None:
 def test_an_agent_with_memory_is_refused(kuhn: Tree) -> None:
     with pytest.raises(TabulateError, match="set memory_tokens to 0"):
         asked(kuhn, minds(memory_tokens=None))
+    moody = [LLMAgent(mind.member, memory_tokens=0, emotion={"start": "anger"}) for mind in minds()]
+    with pytest.raises(TabulateError, match="has an emotion"):
+        asked(kuhn, moody)
 
 
 class Leaking(OpenSpielGame):

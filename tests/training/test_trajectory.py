@@ -36,6 +36,7 @@ class Counting:
                 ids=(number, 0),
                 logprobs=(-0.5, 0.0),
                 distribution="processed",
+                option_logprobs=(-0.5, None) if number % 2 == 0 else (None, -0.5),
                 policy=request.policy,
             )
         )
@@ -92,6 +93,15 @@ def test_a_row_is_a_decision_with_the_tokens_of_the_call_that_decided(learnt: tu
     }
     for row in mine:
         assert row.answer == row.options[row.ids[0] % 2]
+
+
+def test_what_is_known_of_other_options_is_in_rows_that_ask_for_it(learnt: tuple[list[Row], Path, Counting]) -> None:
+    """A training reads rows without: what it learns from does not depend on what an engine tells beside."""
+    found, path, _ = learnt
+    assert {row.option_logprobs for row in found} == {()}
+    for row in rows(path, options=True):
+        said = [None if option != row.answer else -0.5 for option in row.options]
+        assert list(row.option_logprobs) == said
 
 
 def test_rewards_go_to_the_decision_that_earned_them_and_sum_to_the_episodes(

@@ -10,6 +10,7 @@ from contextlib import closing
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import polars
 import pytest
@@ -21,9 +22,12 @@ from sim.metrics.following import moments
 from sim.record.browse import END, Browse
 from sim.record.committed import lock_of
 from sim.record.project import Project
+from sim.record.store import Store
 from sim.runs import go
 from sim.scenarios.yaml_text import read_yaml
+from sim.sweep import sweep
 from sim.types import Measurement
+from tests.sim.rows import call, decision, event, manifest, member
 from tests.ui.conftest import CLASS, SCENARIOS, SCRIPTED, SYNTHETIC, WORLDS, Seen, text_of
 from tests.ui.corpus import NAMES
 from ui.data import axis
@@ -217,12 +221,49 @@ def run_time(tick: int) -> str:
 def test_probabilities_of_legal_actions_by_hand() -> None:
     """What was sampled has the product of its tokens' probabilities; what is left belongs to the others."""
     two = '{"choice":["bet","pass"]}'
-    assert dict(shares(two, "bet", math.log(0.25))) == pytest.approx({"bet": 0.25, "pass": 0.75})
+    assert told(two, "bet", math.log(0.25)) == {"bet": (0.25, True), "pass": (0.75, False)}
     three = '{"choice":["fold","call","raise"]}'
-    assert dict(shares(three, "call", math.log(0.5))) == pytest.approx({"call": 0.5, "the other 2 together": 0.5})
-    assert shares('{"choice":["go"]}', "go", 0.0) == [("go", 1.0)]
+    half = math.log(0.5)
+    assert told(three, "call", half) == {"call": (0.5, True), "the other 2 together": (0.5, False)}
+    known = (math.log(0.3), half, math.log(0.2))
+    every = {"fold": (0.3, False), "call": (0.5, True), "raise": (0.2, False)}
+    assert told(three, "call", half, known) == every
+    assert told(three, "call", half, (known[0], half, None)) == every
+    assert told(three, "call", half, (None, half, None)) == told(three, "call", half)
+    assert told(three, "call", 0.0, (-math.inf, 0.0, -math.inf))["raise"] == (0.0, False)
+    assert list(told(three, "raise", half, (None, None, half))) == ["raise", "the other 2 together"]
+    assert told('{"choice":["go"]}', "go", 0.0) == {"go": (1.0, True)}
     for form, said in ((two, "neither"), ('{"text":80}', "bet"), ("no JSON", "bet")):
         assert shares(form, said, 0.0) == []
+
+
+def told(*told_of: Any) -> dict[str, Any]:
+    """How likely each action was, rounded, and whether it was chosen."""
+    return {one.action: (round(one.p, 9), one.chosen) for one in shares(*told_of)}
+
+
+def test_every_option_is_shown_with_its_probability(
+    seen: Seen, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two calls of one decision: in the first all is known, in the second only what two have together."""
+    half, four = math.log(0.5), '{"choice":["buy","sell","hold","wait"]}'
+    with Store.create(tmp_path / "told.db", manifest(id="told", name="told", status="finished")) as store:
+        store.put("cast", member(0, "ann"))
+        store.put("events", event(0))
+        every = [*map(math.log, (0.3, 0.5, 0.15, 0.05))]
+        store.put("calls", call("ann", 0, form=four, text="sell", logprobs=(half, 0.0), options=every))
+        some = (math.log(0.2), half, None, None)
+        store.put("calls", call("ann", 1, form=four, text="sell", logprobs=(half, 0.0), options=some))
+        store.put("decisions", decision(1, "ann", tick=0, calls=2))
+    monkeypatch.setenv("AGORA_RUNS", str(tmp_path))
+    test = clean(seen("agent", run="told", agent="ann", decision=1))
+    first, second = [one.value for one in test.dataframe if "action" in one.value.columns]
+    assert first["action"].tolist() == ["buy", "sell", "hold", "wait"]
+    assert first["p"].tolist() == pytest.approx([0.3, 0.5, 0.15, 0.05])
+    assert first["p"].sum() == pytest.approx(1)
+    assert first["chosen"].tolist() == [False, True, False, False]
+    assert second["action"].tolist() == ["buy", "sell", "the other 2 together"]
+    assert second["p"].tolist() == pytest.approx([0.2, 0.5, 0.3])
 
 
 def test_a_decided_choice_shows_its_legal_actions(seen: Seen, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,6 +352,25 @@ def test_two_runs_beside_each_other(seen: Seen) -> None:
     text = text_of(clean(seen("compare", runs="bargaining,bargaining-at10")))
     assert "are equal event by event" in text
     assert "First divergence" in text_of(clean(seen("compare"))), "the newest two that can be read"
+
+
+def test_settings_of_a_sweep_beside_each_other(seen: Seen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ["world.max_rounds=[1, 20]"]
+    cells = sweep(SCENARIOS / SCRIPTED["rubinstein"], tmp_path, over=settings, seeds=3, name="talks").cells
+    for path in [path for cell in cells for path in cell.runs][:-1]:
+        go(path)
+        measure(path)
+    monkeypatch.setenv("AGORA_RUNS", str(tmp_path))
+    assert "it takes two runs" not in text_of(clean(seen("compare")))
+    test = clean(seen("compare", what="settings of a sweep"))
+    text = text_of(test)
+    assert "What setting 2 changes: world.max_rounds=20" in text
+    differences, means = (one.value.to_dict("records") for one in test.dataframe)
+    assert {row["pairs"] for row in differences} == {2}, "the last run is not finished"
+    (early, late) = [row for row in means if (row["metric"], row["of"]) == ("bargaining.efficiency", "all")]
+    assert (early["setting"], early["runs"], late["setting"], late["runs"]) == (1, 3, 2, 2)
+    (row,) = [row for row in differences if (row["metric"], row["of"]) == ("bargaining.efficiency", "all")]
+    assert row["difference"] == pytest.approx(row["after"] - row["before"])
 
 
 def test_an_effect_is_a_mean_of_paired_differences(seen: Seen) -> None:

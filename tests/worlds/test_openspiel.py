@@ -17,18 +17,17 @@ from hypothesis import strategies as st
 
 from agents.scripted import Constant, RandomLegal
 from sim.check import check_agent, check_world, turns_of
-from sim.intervals import wilson
+from sim.intervals import FEW
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.samples import sample
 from sim.scenarios.scenario import load as scenario_of
 from sim.simulate import Simulation, player, simulate
 from sim.streams import Streams
-from sim.types import Action, Choice, Fact, Join, Leave, Member, Outcome, Say, Seat, Set, Turn
+from sim.types import Action, Choice, Fact, Join, Leave, Member, Outcome, RecordedFact, Say, Seat, Set, Turn
 from sim.verify import verify
 from tests.worlds.playing import Played, play
 from worlds.games.openspiel import OpenSpielGame, OpenSpielParams
-from worlds.games.openspiel_outcomes import normal
 from worlds.games.openspiel_rules import MOST, load, moved, witnesses
 from worlds.games.openspiel_strategies import (
     KUHN_BETS,
@@ -663,20 +662,34 @@ def test_metrics() -> None:
     """Bet against pass: the second always gives up."""
     measured = match("kuhn_poker", AlwaysBet, AlwaysPass, hands=10).measured(OpenSpielGame.metrics)
     one = measured["openspiel.mean_return seat=1"]
-    assert (one.value, one.n, one.ci) == (1.0, 10, (1.0, 1.0))
+    assert (one.value, one.n, one.n_clusters, one.ci, one.flags) == (1.0, 10, 1, None, (FEW,))
     rate = measured["openspiel.win_rate agent=p1"]
-    assert (rate.value, rate.ci) == (0.0, wilson(0, 10))
+    assert (rate.value, rate.ci, rate.flags) == (0.0, None, (FEW,))
     drawn = match("tic_tac_toe", Minimax, Minimax).measured(OpenSpielGame.metrics)
     assert drawn["openspiel.draw_rate seat=2"].value == 1.0
     assert drawn["openspiel.mean_return seat=2"].ci is None
-    assert wilson(5, 10) == pytest.approx((0.2366, 0.7634), abs=5e-5)
-    assert wilson(0, 10) == pytest.approx((0, 0.2775), abs=5e-5)
-    assert normal([0, 2]) == pytest.approx((1 - 1.96, 1 + 1.96), abs=1e-4)
     cut = play(
         OpenSpielGame, [(Seat(agent=name), AlwaysBet) for name in ("p0", "p1")], {"game": "kuhn_poker", "hands": 9},
         interventions=[(3, Leave(agent="p0"), None)],
     )  # fmt: skip
     assert cut.measured(OpenSpielGame.metrics)["openspiel.mean_return seat=1"].excluded == {"unfinished": 1}
+
+
+def test_tables_are_the_clusters() -> None:
+    """a wins 3 of 4, 1 of 4 and 2 of 4: se √(3/2 · 2)/12, t of two degrees 4.3027; games in a table add nothing."""
+    kept = Played({}, [Seat(agent="a")], tables=3)
+    for table, won in enumerate((3, 1, 2)):
+        for hand in range(4):
+            data = {"hand": hand, "seat": 1, "agent": "a", "got": float(hand < won)}
+            fact = Fact(id=hand, kind="result", data={**data, "place": "won" if hand < won else "lost"})
+            kept.played.append(RecordedFact(table=table, seq=hand, tick=hand, fact=fact))
+    measured = kept.measured(OpenSpielGame.metrics)
+    rate, paid = measured["openspiel.win_rate agent=a"], measured["openspiel.mean_return agent=a"]
+    half = 4.302653 * 3**0.5 / 12
+    assert rate.ci == pytest.approx((max(0, 0.5 - half), min(1, 0.5 + half)), abs=1e-6)
+    assert paid.ci == pytest.approx((0.5 - half, 0.5 + half), abs=1e-6)
+    assert (rate.n, rate.n_clusters, rate.events[:2]) == (12, 3, ((0, 0), (0, 1)))
+    assert measured["openspiel.draw_rate agent=a"].ci_method == "exact, one-sided"
 
 
 @pytest.mark.parametrize(

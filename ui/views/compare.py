@@ -1,4 +1,4 @@
-"""Compare: runs side by side, what differs between them, and from where on."""
+"""Compare: runs side by side, what differs between them, and from where on; or the settings of a sweep."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import streamlit as st
 
 from sim.commands.measured import about
 from sim.record.browse import Browse, first_divergence
+from sim.sweep import known
 from sim.types import Measurement
 from ui import charts, data
 from ui.data import Head
-from ui.effects import Difference, by_subject, within
+from ui.effects import by_subject, within
 from ui.markup import clipped, grid, hint, plotted, prose, show, tag
-from ui.parts import figure, table, title
+from ui.parts import choice, figure, table, title
+from ui.views import sweeps
 
+WHAT = ("runs", "settings of a sweep")
 MOST = 6
 """Runs beside each other."""
 NEWEST = 20
@@ -34,6 +37,11 @@ def page() -> None:
     ids = data.run_ids(where)
     if len(ids) < 2:
         hint("There is nothing to compare yet: it takes two runs.")
+        return
+    with data.numbers(where) as numbers:
+        swept = known(numbers.all_tags()) if numbers else {}
+    if swept and choice("Compare", WHAT, "what") == WHAT[1]:
+        sweeps.section(swept)
         return
     chosen = st.multiselect(
         "Runs, the first one is what the others are compared with",
@@ -111,24 +119,7 @@ def _paired(heads: Sequence[Head], found: Sequence[Sequence[Measurement]]) -> No
                     cls="dim",
                 )
             )
-            table([difference_row(one) for one in differences], f"paired-{heads.index(head)}")
-
-
-def difference_row(one: Difference) -> dict[str, object]:
-    """A mean paired difference as a row of a table."""
-    low, high = one.ci or (None, None)
-    return {
-        "metric": one.metric,
-        "of": one.of or "all",
-        "before": one.before,
-        "after": one.after,
-        "difference": one.difference,
-        "low": low,
-        "high": high,
-        "pairs": one.pairs,
-        "unit": one.unit,
-        "0 is outside": one.apart,
-    }
+            table([one.row for one in differences], f"paired-{heads.index(head)}")
 
 
 def _diverges(heads: Sequence[Head]) -> None:

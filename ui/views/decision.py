@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import orjson
 import streamlit as st
 
 from sim.record.reader import RecordedCall
-from sim.types import RecordedDecision
+from sim.types import OptionLogprobs, RecordedDecision
 from ui import charts, data
 from ui.data import Moment
 from ui.facts import fact_line
@@ -141,9 +142,11 @@ def _logprobs(call: RecordedCall) -> None:
         tag("div", f"sum {total:.3f}, so this answer had probability {math.exp(total):.3g} under "
                    f"{of.get(done.distribution, 'an unknown distribution')}", cls="dim"),
     )  # fmt: skip
-    if done.distribution == "processed" and (actions := shares(call.format, done.text or "", total)):
+    if done.distribution == "processed" and (actions := shares(call.format, done.text, total, done.option_logprobs)):
         show(tag("h2", "Legal actions"))
-        table([{"action": action, "p": p, "log p": math.log(p) if p > 0 else None} for action, p in actions], "actions")
+        shown = [{**one._asdict(), "log p": math.log(one.p) if one.p > 0 else None} for one in actions]
+        bar = st.column_config.ProgressColumn("p", min_value=0, max_value=1, format="%.3f")
+        table(shown, f"actions-{call.key.call}", height=360, p=bar)
     rows = [
         {"token id": token, "log p": value, "p": math.exp(value)}
         for token, value in zip(done.ids, done.logprobs, strict=False)
@@ -151,11 +154,20 @@ def _logprobs(call: RecordedCall) -> None:
     table(rows[:200], f"logprobs-{call.key.call}", height=180)
 
 
-def shares(form: str, said: str, total: float) -> list[tuple[str, float]]:
-    """Probabilities of the legal actions of a choice, as far as the sampled one tells: its own, and what is left.
+class Share(NamedTuple):
+    """How likely a legal action was."""
+
+    action: str
+    """An option, or several of which only the sum is known."""
+    p: float
+    chosen: bool
+
+
+def shares(form: str, said: str | None, total: float, known: OptionLogprobs = ()) -> list[Share]:
+    """Probabilities of the legal actions of a choice, in the order they were offered; what is left comes last.
 
     Each option is decoded in one way only, so the options' probabilities add up to 1. `total`: log-probability of what
-    was said. Nothing where the answer was no choice or none of the options.
+    was said; `known`: those of the options, where the record has them. Nothing where the answer was none of them.
     """
     try:
         options = orjson.loads(form).get("choice", ())
@@ -163,10 +175,12 @@ def shares(form: str, said: str, total: float) -> list[tuple[str, float]]:
         return []
     if said not in options:
         return []
-    mine = min(1.0, math.exp(total))
-    others = [one for one in options if one != said]
+    told = dict(zip(options, known, strict=False)) | {said: total}
+    certain = {one: min(1.0, math.exp(told[one])) for one in options if told.get(one) is not None}
+    found = [Share(one, p, one == said) for one, p in certain.items()]
+    others = [one for one in options if one not in certain]
     left = f"the other {len(others)} together" if len(others) > 1 else "".join(others)
-    return [(said, mine), *([(left, 1 - mine)] if others else [])]
+    return [*found, *([Share(left, max(0.0, 1 - math.fsum(certain.values())), False)] if others else [])]
 
 
 # --- why ------------------------------------------------------------------------------------------------

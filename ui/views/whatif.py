@@ -18,7 +18,6 @@ from ui.data import Head
 from ui.effects import Experiment, between, experiments
 from ui.markup import clipped, failure, hint, plotted, prose, show, tag
 from ui.parts import LOOK, badge, choice, chosen_run, figure, opened, table, title
-from ui.views.compare import difference_row
 
 CHANGES = ("a message from outside", "a parameter of the world", "a setting of a model", "an agent")
 SAME = "as before"
@@ -175,7 +174,7 @@ def _effect(parent: Head, one: Experiment, number: int) -> None:
         [(data.measured(where, plain.id), data.measured(where, treated.id)) for plain, treated in done]
     )
     overall = [each for each in differences if not each.of]
-    rows = [difference_row(each) for each in (overall or differences)]
+    rows = [each.row for each in (overall or differences)]
     if not rows:
         if done:
             hint("These forks have no number in common.")

@@ -1,22 +1,16 @@
-"""What came of an OpenSpiel game: metrics over the facts `hand` and `result`."""
+"""What came of an OpenSpiel game: metrics over the facts `hand` and `result`.
+
+The tables of a run are the clusters: those who play one game after the other may learn from them, and luck is shared.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
-from sim.intervals import Z, wilson
+from sim.intervals import Interval, clustered, clustered_mean
 from sim.types import JSON, Measurement, Metric, Record, RecordedFact
-
-
-def normal(values: Sequence[float]) -> tuple[float, float] | None:
-    """The 95% interval of a mean from its standard error; None for fewer than two values."""
-    n = len(values)
-    if n < 2:
-        return None
-    mean = sum(values) / n
-    half = Z * math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1) / n)
-    return mean - half, mean + half
 
 
 def _groups(record: Record) -> Iterator[tuple[dict[str, JSON], list[RecordedFact]]]:
@@ -36,26 +30,12 @@ def _unfinished(record: Record) -> dict[str, int]:
     return {"unfinished": left} if left else {}
 
 
-def _tables(items: Iterable[RecordedFact]) -> int:
-    return len({item.table for item in items})
-
-
 def mean_return(record: Record) -> Iterable[Measurement]:
-    """Mean return of a game by seat (1 moves first in most games) and by agent; games count as independent."""
+    """Mean return of a game by seat (1 moves first in most games) and by agent."""
     excluded = _unfinished(record)
     for of, items in _groups(record):
-        values = [item.fact.data["got"] for item in items]
-        yield Measurement(
-            metric="openspiel.mean_return",
-            value=sum(values) / len(values),
-            unit="points",
-            n=len(values),
-            n_clusters=_tables(items),
-            ci=normal(values),
-            ci_method="normal",
-            excluded=excluded,
-            of=of,
-        )
+        values = [float(item.fact.data["got"]) for item in items]
+        yield _measured("mean_return", items, values, clustered_mean, unit="points", excluded=excluded, of=of)
 
 
 def outcomes(record: Record) -> Iterable[Measurement]:
@@ -63,28 +43,34 @@ def outcomes(record: Record) -> Iterable[Measurement]:
     excluded = _unfinished(record)
     for metric, place in (("win_rate", "won"), ("draw_rate", "drew")):
         for of, items in _groups(record):
-            hits = [item for item in items if item.fact.data["place"] == place]
-            yield _share(metric, hits, items, excluded, of)
+            values = [float(item.fact.data["place"] == place) for item in items]
+            hits = [(item.table, item.fact.id) for item, hit in zip(items, values, strict=True) if hit]
+            events = tuple(hits if record.tables > 1 else (fact for _, fact in hits))
+            yield _measured(metric, items, values, clustered, unit="share", events=events, excluded=excluded, of=of)
 
 
-def _share(
+def _measured(
     metric: str,
-    hits: Sequence[RecordedFact],
     items: Sequence[RecordedFact],
-    excluded: Mapping[str, int],
-    of: Mapping[str, JSON],
+    values: Sequence[float],
+    interval: Callable[[Sequence[float], Sequence[float]], Interval],
+    **more: Any,
 ) -> Measurement:
+    """The mean over games of one value each."""
+    sizes = Counter(item.table for item in items)
+    sums = dict.fromkeys(sizes, 0.0)
+    for item, value in zip(items, values, strict=True):
+        sums[item.table] += value
+    bounds = interval(list(sums.values()), list(sizes.values()))
     return Measurement(
         metric=f"openspiel.{metric}",
-        value=len(hits) / len(items),
-        unit="share",
-        n=len(items),
-        n_clusters=_tables(items),
-        ci=wilson(len(hits), len(items)),
-        ci_method="wilson",
-        events=tuple(item.fact.id for item in hits),
-        excluded=excluded,
-        of=of,
+        value=sum(values) / len(values),
+        n=len(values),
+        n_clusters=len(sizes),
+        ci=bounds.ci,
+        ci_method=bounds.method,
+        flags=bounds.flags,
+        **more,
     )
 
 

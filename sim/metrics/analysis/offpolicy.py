@@ -5,8 +5,9 @@ reacted to another policy: where that matters, fork.
 
 On records a trajectory is a table, with what those earned who asked a model. What another policy would have done is
 known from a run of the same luck whose calls have the same prompts, the same sampled tokens, and their
-log-probabilities under it, as a run has that only scored them. Where it answered anything else, its log-probability of
-what was done is not recorded, and the tables that are left would be chosen by what was done: there is no value.
+log-probabilities under it, as `sim.studies.rescoring` makes one. Where it answered anything else, its log-probability
+of what was done is not recorded, and the tables that are left would be chosen by what was done: there is no value.
+Doubly robust values need predictions of rewards, which no record has.
 """
 
 from __future__ import annotations
@@ -14,10 +15,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import exp, fsum
+from operator import itemgetter
 from random import Random
 from typing import NamedTuple
 
+import orjson
+import polars as pl
+
 from sim.metrics.analysis.sampled import Sampled, sampled
+from sim.metrics.frames import frames
 from sim.metrics.statistics.clusters import Estimate, mean
 from sim.metrics.statistics.shares import estimated
 from sim.metrics.twins import Relative, twins
@@ -27,6 +33,8 @@ LEAST_SIZE = 30.0
 """Effective sample size below which there is no value."""
 LARGEST_SHARE = 0.2
 """Of all weight, that one trajectory may have."""
+LARGEST_LOG = 300.0
+"""Logarithm of a weight beyond which it counts as that: its square is still a number."""
 
 
 class Value(NamedTuple):
@@ -41,7 +49,7 @@ class Value(NamedTuple):
 
 def weight(target: Sequence[float], behaviour: Sequence[float]) -> float:
     """Of one trajectory, from log-probabilities of its decisions."""
-    return exp(fsum(target) - fsum(behaviour))
+    return exp(min(fsum(target) - fsum(behaviour), LARGEST_LOG))
 
 
 def ips(weights: Sequence[float], rewards: Sequence[float]) -> float | None:
@@ -88,7 +96,7 @@ def evaluate(weights: Sequence[float], rewards: Sequence[float], draws: int = 99
     flags = []
     if size < LEAST_SIZE:
         flags.append(f"effective sample size below {LEAST_SIZE:.0f}")
-    if total and max(weights) / total > LARGEST_SHARE:
+    if (largest_share(weights) or 0.0) > LARGEST_SHARE:
         flags.append(f"one weight above {LARGEST_SHARE:.0%}")
     if flags or not total:
         return Value(None, None, size, tuple(flags))
@@ -103,34 +111,76 @@ def evaluate(weights: Sequence[float], rewards: Sequence[float], draws: int = 99
     return Value(snips(weights, rewards), ci, size)
 
 
+def largest_share(weights: Sequence[float]) -> float | None:
+    """Of all weight, what the heaviest trajectory has."""
+    total = fsum(weights)
+    return max(weights) / total if total else None
+
+
+class Table(NamedTuple):
+    """What was done and earned at one table by those who asked a model."""
+
+    ratios: tuple[tuple[int, float], ...]
+    """Of each call the tick of its turn, and the log-probability of its answer by the target less the behaviour's."""
+    rewards: tuple[tuple[int, float], ...]
+    """Ticks and sums."""
+
+    @property
+    def weight(self) -> float:
+        """Of the whole trajectory."""
+        return weight([ratio for _, ratio in self.ratios], ())
+
+    @property
+    def earned(self) -> float:
+        """All rewards."""
+        return fsum(reward for _, reward in self.rewards)
+
+    @property
+    def steps(self) -> list[tuple[float, float]]:
+        """Ratios and rewards in the order of time: a reward comes after all that was seen by its tick."""
+        steps = [(tick, 0, weight([ratio], ()), 0.0) for tick, ratio in self.ratios]
+        steps += [(tick, 1, 1.0, reward) for tick, reward in self.rewards]
+        return [(ratio, reward) for _, _, ratio, reward in sorted(steps, key=itemgetter(0, 1))]
+
+
 def compared(runs: Sequence[Relative]) -> Iterator[Measurement]:
     """Of any two runs of the same luck what the policies of the second would have earned in the first."""
     pairs = twins(runs)
     for one, other in pairs:
         yield from valued(one.record, other.record, {"behaviour": one.id, "target": other.id})
     if not pairs:
-        yield from _measured([], [], {}, ("only the behaviour's log-probabilities are recorded",), {})
+        yield from _measured([], {}, ("only the behaviour's log-probabilities are recorded",), {})
 
 
 def valued(behaviour: Record, target: Record, of: Mapping[str, JSON]) -> Iterator[Measurement]:
-    """The value by SNIPS, the effective sample size, and what the behaviour earned."""
+    """The value by four estimators, how much the weights leave of the sample, and what the behaviour earned."""
     theirs = {one.key: one for one in sampled(target)}
-    tables: dict[int, list[Sampled]] = {table: [] for table in range(behaviour.tables)}
+    calls: dict[int, list[Sampled]] = {table: [] for table in range(behaviour.tables)}
     for one in sampled(behaviour):
-        tables[one.key.table].append(one)
-    weights, rewards = [], []
+        calls[one.key.table].append(one)
+    rewards = _rewards(behaviour)
+    tables = []
     left: Counter[str] = Counter()
-    for table, calls in tables.items():
-        reasons = [why for one in calls if (why := _unknown(one, theirs.get(one.key)))]
-        if reasons or not calls:
+    for table, own in calls.items():
+        reasons = [why for one in own if (why := _unknown(one, theirs.get(one.key)))]
+        if reasons or not own:
             left[reasons[0] if reasons else "no model was asked"] += 1
             continue
-        then = [theirs[one.key].logprob or 0.0 for one in calls]
-        weights.append(weight(then, [one.logprob or 0.0 for one in calls]))
-        earned, asked = behaviour.rewards(table), {one.key.agent for one in calls}
-        rewards.append(fsum(earned.get(agent, 0.0) for agent in asked))
+        asked = {one.key.agent for one in own}
+        earned = [(tick, fsum(each.get(agent, 0.0) for agent in asked)) for tick, each in rewards.get(table, ())]
+        ratios = [(one.key.tick, (theirs[one.key].logprob or 0.0) - (one.logprob or 0.0)) for one in own]
+        tables.append(Table(tuple(ratios), tuple(earned)))
     flags = ("the target's log-probabilities of what was done are not all recorded",) if left else ()
-    yield from _measured(weights, rewards, dict(left), flags, of)
+    yield from _measured(tables, dict(left), flags, of)
+
+
+def _rewards(record: Record) -> Mapping[int, list[tuple[int, Mapping[str, float]]]]:
+    """By table, what agents earned at which ticks."""
+    found: dict[int, list[tuple[int, Mapping[str, float]]]] = {}
+    rows = frames(record).events.filter(pl.col("kind") == "rewards").sort("tbl", "seq")
+    for table, tick, data in rows.select("tbl", "tick", "data").iter_rows():
+        found.setdefault(table, []).append((tick, orjson.loads(data)))
+    return found
 
 
 def _unknown(own: Sampled, other: Sampled | None) -> str:
@@ -147,22 +197,25 @@ def _unknown(own: Sampled, other: Sampled | None) -> str:
 
 
 def _measured(
-    weights: Sequence[float],
-    rewards: Sequence[float],
-    excluded: Mapping[str, int],
-    flags: tuple[str, ...],
-    of: Mapping[str, JSON],
+    tables: Sequence[Table], excluded: Mapping[str, int], flags: tuple[str, ...], of: Mapping[str, JSON]
 ) -> Iterator[Measurement]:
     """A value only where no table is left out."""
-    n = len(weights)
+    weights, rewards, n = [one.weight for one in tables], [one.earned for one in tables], len(tables)
     found = Value(None, None, effective_size(weights), flags) if flags else evaluate(weights, rewards)
+    known = found.value is not None
     method = "bootstrap over tables" if found.ci else ""
-    value = Estimate(found.value, n, n, ci=found.ci, method=method, flags=found.flags)
-    size = Estimate(found.size if n else None, n, n)
-    for name, each, unit in (
-        ("value", value, ""),
-        ("effective_size", size, "tables"),
+    numbers = (
+        ("value", Estimate(found.value, n, n, ci=found.ci, method=method, flags=found.flags), ""),
+        ("ips", Estimate(ips(weights, rewards) if known else None, n, n, flags=found.flags), ""),
+        (
+            "per_decision",
+            Estimate(per_decision([one.steps for one in tables]) if known else None, n, n, flags=found.flags),
+            "",
+        ),
+        ("effective_size", Estimate(found.size if n else None, n, n), "tables"),
+        ("largest_weight", Estimate(largest_share(weights), n, n), "share"),
         ("behaviour", mean(rewards), ""),
-    ):
+    )
+    for name, each, unit in numbers:
         told = "tables, weighed" if name == "value" else "tables"
         yield estimated(f"offpolicy.{name}", each, unit, denominator=told, excluded=excluded, of=of)

@@ -12,7 +12,10 @@ from sim.blobs import decode_logprobs
 from sim.record.schema import TABLES
 from sim.types import CallKey, Record
 
-_COLUMNS = ("tbl", "agent", "tick", "nth", "call", "messages", "format", "ids", "finish", "logprobs", "distribution")
+_COLUMNS = (
+    *("tbl", "agent", "tick", "nth", "call"),
+    *("messages", "format", "sampling", "ids", "finish", "logprobs", "distribution"),
+)
 
 
 class Sampled(NamedTuple):
@@ -30,7 +33,7 @@ class Sampled(NamedTuple):
     logprob: float | None
     """Of the whole answer, in nats; None where it was not recorded."""
     processed: bool
-    """Whether of the distribution that was sampled, mask and temperature included."""
+    """Whether of the distribution that was sampled, mask and temperature included; a greedy answer was not sampled."""
 
 
 def sampled(record: Record) -> Iterator[Sampled]:
@@ -39,7 +42,8 @@ def sampled(record: Record) -> Iterator[Sampled]:
     places = [names.index(name) for name in _COLUMNS]
     for page in record.pages("calls"):
         for row in page:
-            *key, messages, form, ids, finish, logprobs, distribution = (row[place] for place in places)
+            *key, messages, form, sampling, ids, finish, logprobs, distribution = (row[place] for place in places)
             total = fsum(decode_logprobs(logprobs)) if logprobs else None
             choice, whole = "choice" in orjson.loads(form), finish == "stop"
-            yield Sampled(CallKey(*key), messages, choice, ids, whole, total, distribution == "processed")
+            processed = distribution == "processed" and orjson.loads(sampling).get("temperature") != 0
+            yield Sampled(CallKey(*key), messages, choice, ids, whole, total, processed)

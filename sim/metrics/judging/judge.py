@@ -131,7 +131,7 @@ def _corrected(
     by_errors = rogan_gladen(raw, measured.se, measured.sp, len(said), measured.positives, measured.negatives)
     weak = by_errors.value is None
     yield "", "normal, prediction-powered", by_errors if weak else _within(ppi_mean(said, human, judge))
-    yield ".rogan_gladen", "delta, errors of calibration included", by_errors
+    yield ".rogan_gladen", "Lang and Reiczigel", by_errors
 
 
 def _within(found: Corrected) -> Corrected:

@@ -55,8 +55,8 @@ def accuracy(human: Sequence[bool], judge: Sequence[bool]) -> Accuracy | None:
 def rogan_gladen(rate: float, se: float, sp: float, n: int = 0, positives: int = 0, negatives: int = 0) -> Corrected:
     """(rate + Sp − 1)/(Se + Sp − 1), clipped to [0, 1] (Rogan and Gladen 1978).
 
-    With the sizes of the sample and of the calibration classes the interval is by the delta method, errors of Se and
-    Sp included. Refused where Se + Sp − 1 is below `LEAST`.
+    With the sizes of the sample and of the calibration classes there is an interval, in which the errors of Se and Sp
+    count. Refused where Se + Sp − 1 is below `LEAST`.
     """
     informed = se + sp - 1
     if informed < LEAST:
@@ -66,10 +66,39 @@ def rogan_gladen(rate: float, se: float, sp: float, n: int = 0, positives: int =
     flags = () if value == raw else ("clipped",)
     if not (n and positives and negatives):
         return Corrected(value, None, flags)
-    spread = rate * (1 - rate) / n + raw**2 * se * (1 - se) / positives + (1 - raw) ** 2 * sp * (1 - sp) / negatives
-    half = Z * sqrt(spread) / informed
-    low, high = (min(1.0, max(0.0, end)) for end in (raw - half, raw + half))
-    return Corrected(value, (low, high), flags)
+    ends = _lang_reiczigel(_moved(rate, n, Z**2), _moved(se, positives, 2), _moved(sp, negatives, 2))
+    if ends is None:
+        return Corrected(value, None, (*flags, "too few to calibrate"))
+    low, high = (min(1.0, max(0.0, end)) for end in ends)
+    return Corrected(value, (min(low, value), max(high, value)), flags)
+
+
+class _Share(NamedTuple):
+    """A share, moved towards a half, and the variance of its estimate."""
+
+    value: float
+    variance: float
+
+
+def _moved(share: float, n: int, more: float) -> _Share:
+    """With so many trials more, of which one half are hits (Agresti and Coull 1998)."""
+    value = (share * n + more / 2) / (n + more)
+    return _Share(value, value * (1 - value) / (n + more))
+
+
+def _lang_reiczigel(rate: _Share, se: _Share, sp: _Share) -> tuple[float, float] | None:
+    """The interval of Lang and Reiczigel (2014): that of the delta method, of shares moved towards a half.
+
+    Where positives are rare, or the judge is hardly ever wrong, the delta method by itself holds the truth too seldom.
+    None where the moved Se + Sp − 1 is below `LEAST`.
+    """
+    informed = se.value + sp.value - 1
+    if informed < LEAST:
+        return None
+    value = (rate.value + sp.value - 1) / informed
+    middle = value + 2 * Z**2 * (value * se.variance - (1 - value) * sp.variance)
+    half = Z * sqrt(rate.variance + value**2 * se.variance + (1 - value) ** 2 * sp.variance) / informed
+    return middle - half, middle + half
 
 
 def ppi_mean(judged: Sequence[float], human: Sequence[float], judge: Sequence[float]) -> Corrected:

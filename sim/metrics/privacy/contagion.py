@@ -1,8 +1,10 @@
 """Do agents give more away after they saw others do so? Hazards by what was really seen, matched, permuted, placebo.
 
 A row is a decision to say something of an agent that was given a secret; exposure is somebody else's disclosure first
-seen at it or just before. Which ratio is always named. In a run that was not forked all of them describe: the causal
-number is that of `sim.metrics.privacy.forked_contagion`, from forks in which the disclosure is replaced.
+seen at it or just before. Which ratio is always named. The placebo is a disclosure seen only afterwards that did not
+come of what the agent itself said: 1 unless who tells and who sees have something in common that roles and stages miss.
+In a run that was not forked all of them describe: the causal number is that of `sim.metrics.privacy.forked_contagion`,
+from forks in which the disclosure is replaced.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import polars as pl
 from sim.metrics.frames import frames
 from sim.metrics.privacy.disclosures import disclosures
 from sim.metrics.provenance import made
-from sim.metrics.statistics.exposure import person_periods
+from sim.metrics.statistics.exposure import person_periods, placebo
 from sim.metrics.statistics.glm import fit
 from sim.metrics.statistics.permutation import exact_exposure
 from sim.metrics.statistics.ratios import Counts, Ratio, cochran_mantel_haenszel, crude, mantel_haenszel, risk_ratio
@@ -29,7 +31,8 @@ PER_COEFFICIENT = 10
 def all(record: Record, window: int = 1, reads: int | None = None, stages: int = 4) -> Iterator[Measurement]:
     """Crude and matched risk ratios, adjusted hazard ratio, and the placebo, of forbidden disclosures by exposure.
 
-    Matched by role and by stage of the run. `window` and `reads`: what counts as exposed, see `person_periods`.
+    Matched by role and by stage of the run. `window` and `reads`: what counts as exposed, see `person_periods`; what
+    counts as the placebo, see `placebo`.
     """
     found, read = disclosures(record), frames(record)
     rows = person_periods(read, found.said, found.said, window=window, reads=reads)
@@ -37,8 +40,10 @@ def all(record: Record, window: int = 1, reads: int | None = None, stages: int =
     spoke = made(read).join(found.messages, on=["tbl", "fact"]).select("tbl", "seq").unique()
     at_risk = rows.join(holders, on=["tbl", "agent"]).join(spoke, on=["tbl", "seq"])
     at_risk = at_risk.join(read.cast.select("tbl", "agent", "role"), on=["tbl", "agent"])
-    staged = at_risk.sort("tbl", "seq").with_columns(
-        (pl.int_range(pl.len()).over("tbl") * stages // pl.len().over("tbl")).alias("stage")
+    staged = (
+        placebo(read, at_risk, found.said, window)
+        .sort("tbl", "seq")
+        .with_columns((pl.int_range(pl.len()).over("tbl") * stages // pl.len().over("tbl")).alias("stage"))
     )
     yield from measured(staged, ("tbl", "role", "stage"), tables=record.tables)
 

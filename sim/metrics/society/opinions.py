@@ -21,6 +21,7 @@ from sim.metrics.frames import Frames, field, frames
 from sim.metrics.provenance import made
 from sim.metrics.society.polarisation import affective, bimodality, esteban_ray
 from sim.metrics.statistics.clusters import mean, ratio
+from sim.metrics.statistics.dip import LEAST, dip, dip_test, spread
 from sim.metrics.statistics.permutation import DRAWS, sign_flips, stratified
 from sim.metrics.statistics.shares import estimated
 from sim.types import AgentId, FactId, Measurement, Record
@@ -96,8 +97,11 @@ def moves(held: Sequence[Opinion]) -> list[Move]:
     return found
 
 
-def polarised(held: Sequence[Opinion]) -> Iterator[Measurement]:
-    """Of last opinions: variance, Esteban and Ray's index, bimodality; and the growth of the variance."""
+def polarised(held: Sequence[Opinion], n_perm: int = DRAWS) -> Iterator[Measurement]:
+    """Of last opinions: variance, Esteban and Ray's index, bimodality, dip; and the growth of the variance.
+
+    The test of the dip takes the opinions of agents for independent.
+    """
     first: dict[tuple[int, str], dict[AgentId, float]] = defaultdict(dict)
     last: dict[tuple[int, str], dict[AgentId, float]] = defaultdict(dict)
     for one in held:
@@ -109,6 +113,16 @@ def polarised(held: Sequence[Opinion]) -> Iterator[Measurement]:
     for name, index in (("variance", pvariance), ("esteban_ray", esteban_ray), ("bimodality", bimodality)):
         values = {key: found for key, own in ends.items() if (found := index(own)) is not None}
         yield estimated(f"polarisation.{name}", mean(_by_table(values)), denominator=told, excluded=left)
+    dips = {key: found for key, own in ends.items() if (found := dip(spread(own))) is not None}
+    p = dip_test(list(ends.values()), n_perm)
+    yield estimated(
+        "polarisation.dip",
+        mean(_by_table(dips)),
+        denominator=told,
+        excluded=left,
+        flags=() if dips else (f"fewer than {LEAST} opinions about one thing",),
+        null={} if p is None else {"stat": fmean(dips.values()), "p": p, "method": "uniform samples", "n_perm": n_perm},
+    )
     grown = {key: pvariance(own) - pvariance(list(first[key].values())) for key, own in ends.items()}
     growth = _by_table(grown)
     null = {"stat": fmean(growth), "p": sign_flips(growth), "method": "flipped signs"} if len(growth) > 1 else {}

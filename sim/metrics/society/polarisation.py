@@ -1,7 +1,8 @@
 """How far opinions are apart in camps.
 
 A bimodality coefficient above 5/9 only hints at two camps, and small samples stay below it even where they are two
-points: .34 at six agents, .57 at ten. Left out: Hartigan's dip test, which needs a library of its own.
+points: .34 at six agents, .57 at ten. Hartigan's dip, with its test, stands beside it
+(`sim.metrics.statistics.dip`).
 """
 
 from __future__ import annotations

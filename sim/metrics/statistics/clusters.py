@@ -11,7 +11,7 @@ from math import exp, fsum, inf, log, sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from sim.intervals import FEW, clustered, ratio_error, t_quantile, wilson
+from sim.intervals import FEW, clustered, clustered_mean, ratio_error, t_quantile, wilson
 
 
 class Estimate(NamedTuple):
@@ -59,11 +59,8 @@ def ratio(parts: Sequence[float], sizes: Sequence[float], confidence: float = 0.
     if m == 0:
         return Estimate(None)
     value = fsum(part for part, _ in pairs) / total
-    if m == 1:
-        return Estimate(value, total, m, flags=(FEW,))
-    se = ratio_error(*zip(*pairs, strict=True))
-    half = t_quantile(confidence, m - 1) * se
-    return Estimate(value, total, m, se, (value - half, value + half), "t over clusters")
+    se = ratio_error(*zip(*pairs, strict=True)) if m > 1 else None
+    return Estimate(value, total, m, se, *clustered_mean(parts, sizes, confidence))
 
 
 def rate(hits: Sequence[float], sizes: Sequence[float], confidence: float = 0.95) -> Estimate:

@@ -44,7 +44,10 @@ def variance_component(ms_between: float, ms_within: float, repeats: float) -> C
 
 
 def variance_components(groups: Sequence[Sequence[float]]) -> Components | None:
-    """One-way analysis of variance; unequal groups by n₀ = (N − Σn²/N)/(g − 1) (Searle 1971). None for one group."""
+    """One-way analysis of variance; unequal groups by n₀ = (N − Σn²/N)/(g − 1) (Searle 1971). None for one group.
+
+    `sim.metrics.statistics.reml` has unequal groups by likelihood, and more factors than one.
+    """
     kept = [group for group in groups if group]
     g, total = len(kept), sum(map(len, kept))
     if g < 2 or total == g:

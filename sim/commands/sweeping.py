@@ -1,0 +1,193 @@
+"""Many stored runs side by side, to their ends: how `agora sweep` starts them, and `agora resume` goes on with them.
+
+Runs with models share their engines, in one process, so that their calls make one batch; others get a process each.
+Ctrl-C once stops all of them after the next event, twice at once; those that were not begun are left as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from functools import partial
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from threading import Thread
+from types import FrameType
+from typing import Any, Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table as Grid
+from rich.text import Text
+
+from sim.commands.failures import exit_code
+from sim.commands.progress import watched
+from sim.library import measure, standing
+from sim.quantities import readable
+from sim.record.reader import Run
+from sim.runs import Session, go
+from sim.scenarios.scenario import loads
+from sim.scenarios.scenario_schema import Scenario
+from sim.steering.channel import served
+from sim.voices import Pool
+
+AT_ONCE = 8
+"""Runs with models that go on together unless a number is given; of others, as many as there are cores."""
+LOOK = 0.1
+"""Seconds between looks at what has ended."""
+SHOWN = 12
+"""Runs going on that are shown."""
+_PRELOADED = ["sim.commands.sweeping", "sim.metrics.honesty", "simpy"]
+
+
+class Playing(Protocol):
+    """A run that goes on beside the others."""
+
+    def over(self) -> bool:
+        """Whether it has ended, however."""
+
+    def stop(self) -> None:
+        """Ask it to stop before its next event; again: at once."""
+
+
+class Apart:
+    """A run in a process of its own."""
+
+    def __init__(self, path: Path) -> None:
+        context: Any = get_context("forkserver")
+        context.set_forkserver_preload(_PRELOADED)
+        self._process: BaseProcess = context.Process(target=_alone, args=(path,), name=path.stem)
+        self._process.start()
+
+    def over(self) -> bool:
+        """Whether it has ended, however."""
+        return not self._process.is_alive()
+
+    def stop(self) -> None:
+        """Ask it to stop before its next event; again: at once."""
+        if self._process.pid is not None and self._process.is_alive():
+            os.kill(self._process.pid, signal.SIGINT)
+
+
+def _alone(path: Path) -> None:
+    """A process's work. It leaves the terminal's group, whose Ctrl-C is for who started it."""
+    with suppress(OSError):
+        os.setpgrp()
+    exit_code(lambda: watched(lambda attach: _played(path, attach), quiet=True))
+
+
+class Together:
+    """A run in a thread of this process, on engines that others use too."""
+
+    def __init__(self, path: Path, pools: dict[Path, Pool]) -> None:
+        scenario = _scenario(path)
+        pool = pools.setdefault(scenario.base, Pool(scenario.base))
+        engines = {name: pool.engine(settings) for name, settings in scenario.models.items()}
+        self._session: Session | None = None
+        self._stops = 0
+        play = partial(_played, path, self._attach, engines=engines)
+        self._thread = Thread(target=exit_code, args=(play,), name=path.stem)
+        self._thread.start()
+
+    def _attach(self, session: Session) -> None:
+        self._session = session
+
+    def over(self) -> bool:
+        """Whether it has ended, however."""
+        if self._stops and self._session is not None and (host := self._session.host) is not None:
+            host.stop = "tick" if self._stops == 1 else "now"
+        return not self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Ask it to stop before its next event; again: at once."""
+        self._stops += 1
+
+
+def _played(path: Path, attach: Callable[[Session], None], **settings: Any) -> Session:
+    """To the end, and measured there."""
+    session = go(path, attach=attach, beside=served, **settings)
+    if session.status == "finished":
+        measure(path)
+    return session
+
+
+def _scenario(path: Path) -> Scenario:
+    with Run(path) as run:
+        manifest = run.manifest()
+    return loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
+
+
+def play(paths: Sequence[Path], jobs: int | None = None, quiet: bool = False) -> None:
+    """Bring runs to their ends, so many at once; those finished already stay as they are.
+
+    Where one pauses, no more are begun: what it lacks, an engine or a key, the next would lack too.
+    """
+    modelled = any(_scenario(path).models for path in paths)
+    pools: dict[Path, Pool] = {}
+    start: Callable[[Path], Playing] = partial(Together, pools=pools) if modelled else Apart
+    board = _Board(paths, jobs or (AT_ONCE if modelled else os.cpu_count() or 1), start)
+    before = signal.signal(signal.SIGINT, board.interrupt)
+    try:
+        with (
+            nullcontext() if quiet else Live(board, console=Console(stderr=True), refresh_per_second=2, transient=True)
+        ):
+            board.play()
+    finally:
+        signal.signal(signal.SIGINT, before)
+        for pool in pools.values():
+            pool.close()
+
+
+class _Board:
+    """Which runs are waiting, going on and over; as a picture, a bar and a line for each that goes on."""
+
+    def __init__(self, paths: Sequence[Path], jobs: int, start: Callable[[Path], Playing]) -> None:
+        self._count = len(paths)
+        self._jobs = jobs
+        self._start = start
+        self._waiting = deque(paths)
+        self._going: dict[Path, Playing] = {}
+
+    def play(self) -> None:
+        """Until none goes on and none is waiting."""
+        while self._waiting or self._going:
+            while self._waiting and len(self._going) < self._jobs:
+                path = self._waiting.popleft()
+                self._going[path] = self._start(path)
+            time.sleep(LOOK)
+            for path in [path for path, one in self._going.items() if one.over()]:
+                del self._going[path]
+                if status_of(path) == "paused":
+                    self._waiting.clear()
+
+    def interrupt(self, _signal: int, _frame: FrameType | None) -> None:
+        """Begin no more, and stop those that go on."""
+        self._waiting.clear()
+        for one in self._going.values():
+            one.stop()
+
+    def __rich__(self) -> Any:
+        over = self._count - len(self._waiting) - len(self._going)
+        grid = Grid.grid(padding=(0, 2))
+        grid.add_row(f"{over} of {self._count} runs", ProgressBar(total=self._count, completed=over, width=40))
+        lines = [Text(f"  {path.stem}  {_reached(path)}") for path in list(self._going)[:SHOWN]]
+        return Group(grid, *lines)
+
+
+def status_of(path: Path) -> str:
+    """A run's status; `not started` where nothing has happened in it yet."""
+    with Run(path) as run:
+        return standing(run)
+
+
+def _reached(path: Path) -> str:
+    """Where a run is in simulated time, as far as it is committed."""
+    with Run(path) as run:
+        now = min(max(run.last_tick(table), 0) for table in range(run.tables))
+        return f"simulated {readable(now, run.manifest().tick_ms)}"

@@ -1,0 +1,82 @@
+"""What a sweep came to: how its runs ended, and the means of what was measured under each setting."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from sim.commands.options import EXITS
+from sim.commands.show import HONESTY, VERDICT
+from sim.commands.terminal import columns, number, plain
+from sim.library import PROJECT, standing
+from sim.metrics.pooling import pooled
+from sim.record.project import Numbers
+from sim.record.reader import Run
+from sim.sweep import Cell
+from sim.types import Measurement
+
+STATUSES = (*EXITS, "not started")
+
+
+def swept(cells: Sequence[Cell], names: str) -> Iterator[Any]:
+    """Tables of both, and what to do next with the runs, which go by these names on the command line."""
+    statuses = {path: _status(path) for cell in cells for path in cell.runs}
+    ended = [_ended(place, cell, statuses, len(cells)) for place, cell in enumerate(cells, 1)]
+    yield columns(("setting", "", *STATUSES), ended)
+    yield from _measured(cells, statuses)
+    if all(status == "finished" for status in statuses.values()):
+        yield plain(f"All finished. Look: agora report {names}   agora measure {names}", "green")
+    else:
+        yield plain(f"Nothing is lost. Go on: agora resume {names}", "yellow")
+
+
+def worst(cells: Sequence[Cell]) -> int:
+    """The exit code: that of the run that ended worst."""
+    found = {_status(path) for cell in cells for path in cell.runs}
+    for status in ("failed", "paused"):
+        if status in found:
+            return EXITS[status]
+    return EXITS["finished" if found == {"finished"} else "interrupted"]
+
+
+def _status(path: Path) -> str:
+    with Run(path) as run:
+        return standing(run)
+
+
+def _ended(place: int, cell: Cell, statuses: Mapping[Path, str], cells: int) -> tuple[object, ...]:
+    counts = Counter(statuses[path] for path in cell.runs)
+    return place if cells > 1 else "", "  ".join(cell.sets), *(counts[status] or "" for status in STATUSES)
+
+
+def _measured(cells: Sequence[Cell], statuses: Mapping[Path, str]) -> Iterator[Any]:
+    """A row for each number about a whole run, and each setting that has it: the mean over the finished runs."""
+    project = next(iter(statuses)).with_name(PROJECT)
+    with Numbers(project) as numbers:
+        kept = numbers.overall()
+    unfit = sum(_unfit(kept.get(path.stem, ())) for path in statuses)
+    if unfit:
+        yield plain(f"{unfit} of {len(statuses)} runs are not fit for claims: agora measure RUN says why", "red")
+    rows: list[tuple[str, ...]] = []
+    for place, cell in enumerate(cells, 1):
+        done = {path.stem: _own(kept.get(path.stem, ())) for path in cell.runs if statuses[path] == "finished"}
+        rows += [_row(one, str(place) if len(cells) > 1 else "") for one in pooled(done) if one.value is not None]
+    if rows:
+        yield columns(("measure", "setting", "mean", "unit", "runs", "interval"), sorted(rows, key=itemgetter(0)))
+
+
+def _unfit(found: Sequence[Measurement]) -> bool:
+    return any(one.metric == VERDICT and one.value == 0 for one in found)
+
+
+def _own(found: Sequence[Measurement]) -> list[Measurement]:
+    return [one for one in found if not one.metric.startswith(HONESTY)]
+
+
+def _row(one: Measurement, setting: str) -> tuple[str, ...]:
+    mean = "" if one.value is None else number(one.value)
+    interval = f"[{number(one.ci[0])}, {number(one.ci[1])}]" if one.ci else ""
+    return one.metric, setting, mean, one.unit, str(one.n_clusters), interval

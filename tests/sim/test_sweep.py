@@ -1,0 +1,187 @@
+"""Sweeps: a run for every setting and seed, side by side, sharing their luck; stopped, failed and gone on with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sim.commands.failures import BadInput
+from sim.commands.sweeping import status_of
+from sim.library import PROJECT, files, find_all
+from sim.record.project import Numbers, Project
+from sim.record.reader import Run
+from sim.scenarios.located import ScenarioError
+from sim.sweep import Setting, known, settings, sweep
+from tests.commands import Agora, Process, wait_until
+
+PLAY: dict[str, Any] = {
+    "name": "play",
+    "seed": 3,
+    "clock": {"until": None},
+    "world": {"use": "worlds.games.matrix:Matrix", "game": "pd", "rounds": 4},
+    "cast": [{"name": "player", "count": 2, "agent": "agents.scripted:RandomLegal", "think": "uniform(1s, 9s)"}],
+}
+SPOKEN: dict[str, Any] = {
+    "models": {"small": {"engine": "synthetic", "latency": "exponential(1ms)"}},
+    "cast": [{"name": "player", "count": 2, "agent": "agents.llm:LLMAgent", "model": "small", "think": "5s"}],
+}
+BREAKS = """
+from worlds.games.matrix import Matrix
+
+class Breaks(Matrix):
+    def step(self, now, actions):
+        raise RuntimeError("it breaks")
+"""
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    path = folder / "play.yaml"
+    path.write_text(yaml.safe_dump({**PLAY, **changes}, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def log_hash(path: Path) -> str:
+    with Run(path) as run:
+        return run.manifest().hash
+
+
+def statuses(folder: Path) -> dict[str, str]:
+    return {path.stem: status_of(path) for path in files(folder / "runs")}
+
+
+# --- what is run ------------------------------------------------------------------------------------------
+
+
+def test_every_combination_once_and_the_last_key_fastest() -> None:
+    assert settings([]) == [()]
+    assert settings(["a.b=[1, x y]", "c=[true, [2, 3]]"]) == [
+        ("a.b=1", "c=true"),
+        ("a.b=1", "c=[2,3]"),
+        ("a.b=x y", "c=true"),
+        ("a.b=x y", "c=[2,3]"),
+    ]
+
+
+def test_a_value_stays_what_it_is() -> None:
+    """A quoted number is a text, and a text with a colon stays one."""
+    assert settings(['a=["5", 5, "x: y", 20s]']) == [('a="5"',), ("a=5",), ('a="x: y"',), ("a=20s",)]
+
+
+@pytest.mark.parametrize("text", ["a", "a=", "a=5", "a=[]", "a={b: 1}"])
+def test_what_is_no_list_is_refused(text: str) -> None:
+    with pytest.raises(BadInput, match=r"not a list of values; write KEY="):
+        settings([text])
+
+
+def test_seeds_have_an_option_of_their_own() -> None:
+    with pytest.raises(BadInput, match="every setting has the same seeds; write --seeds 2"):
+        settings(["seed=[1, 2]"])
+
+
+def test_ids_seeds_and_tags(tmp_path: Path) -> None:
+    made = sweep(written(tmp_path), tmp_path / "runs", over=["world.rounds=[2, 5]"], seeds=2, name="pd")
+    names = [[path.stem for path in cell.runs] for cell in made.cells]
+    assert names == [["pd-1-s3", "pd-1-s4"], ["pd-2-s3", "pd-2-s4"]]
+    with Run(made.cells[1].runs[0]) as run:
+        assert (run.manifest().seed, run.manifest().params["rounds"], status_of(run.path)) == (3, 5, "not started")
+    with Numbers(tmp_path / "runs" / PROJECT) as numbers:
+        assert numbers.tags("pd-2-s4") == ("pd", "world.rounds=5")
+    alone = sweep(written(tmp_path), tmp_path / "runs", seeds=2, name="one")
+    assert [path.stem for path in alone.cells[0].runs] == ["one-s3", "one-s4"]
+
+
+def test_a_sweep_is_known_by_the_tags_of_its_runs(tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    sweep(written(tmp_path), folder, over=["world.rounds=[2, 5]"], seeds=2, name="pd-2")
+    sweep(written(tmp_path), folder, seeds=1, name="one")
+    with Project(folder / PROJECT) as project:
+        project.tag("pd-2-1-s9", "not of the sweep")
+        project.tag("two-s3", "one")
+        tags = project.all_tags()
+    assert known(tags) == {
+        "one": [Setting("", {3: "one-s3"})],
+        "pd-2": [
+            Setting("world.rounds=2", {3: "pd-2-1-s3", 4: "pd-2-1-s4"}),
+            Setting("world.rounds=5", {3: "pd-2-2-s3", 4: "pd-2-2-s4"}),
+        ],
+    }
+
+
+def test_where_one_will_not_do_none_is_made(tmp_path: Path) -> None:
+    scenario, folder = written(tmp_path), tmp_path / "runs"
+    with pytest.raises(ScenarioError, match="rounds"):
+        sweep(scenario, folder, over=["world.rounds=[2, never]"])
+    with pytest.raises(BadInput, match="more than 10,000"):
+        sweep(scenario, folder, seeds=10_001)
+    assert not folder.exists() or not files(folder)
+
+
+def test_a_name_that_is_taken_is_gone_on_with(tmp_path: Path) -> None:
+    sweep(written(tmp_path), tmp_path / "runs", name="pd")
+    with pytest.raises(BadInput, match=r"there is pd-s3 already; go on with those: agora resume 'pd-\*'"):
+        sweep(written(tmp_path), tmp_path / "runs", name="pd")
+
+
+# --- side by side -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("changes", [{}, SPOKEN], ids=["processes", "shared engines"])
+def test_runs_beside_each_other_are_those_run_alone(agora: Agora, tmp_path: Path, changes: dict[str, Any]) -> None:
+    scenario = written(tmp_path, **changes)
+    said = agora("sweep", scenario, "--over", "world.rounds=[2, 5]", "--seeds", 2, "--name", "pd", "--jobs", 3)
+    assert said.code == 0, said.err
+    assert set(statuses(tmp_path).values()) == {"finished"}
+    assert "All finished. Look: agora report 'pd-*'" in said.out
+    assert agora("run", scenario, "-q", "--set", "world.rounds=5", "--set", "seed=4", "--name", "alone").code == 0
+    folder = tmp_path / "runs"
+    assert log_hash(folder / "pd-2-s4.db") == log_hash(folder / "alone.db")
+    assert len({log_hash(path) for path in find_all(folder, ["pd-*"])}) == 4
+    together = agora("measure", "pd-2-*").out
+    (row,) = [line.split() for line in said.out.splitlines() if line.split()[:2] == ["matrix.mean_payoff", "2"]]
+    assert row[2] in together, "the means of a setting are those of its runs measured together"
+
+
+def test_a_run_that_fails_leaves_the_others(agora: Agora, tmp_path: Path) -> None:
+    (tmp_path / "breaks.py").write_text(BREAKS)
+    use = "[worlds.games.matrix:Matrix, ./breaks.py:Breaks]"
+    said = agora("sweep", written(tmp_path), "--over", f"world.use={use}", "--seeds", 2, "--name", "pd", "-q")
+    assert said.code == 1
+    assert statuses(tmp_path) == {
+        "pd-1-s3": "finished", "pd-1-s4": "finished", "pd-2-s3": "failed", "pd-2-s4": "failed",
+    }  # fmt: skip
+    assert "Nothing is lost. Go on: agora resume 'pd-*'" in said.out
+
+
+def test_where_an_engine_is_out_of_service_no_more_are_begun(agora: Agora, tmp_path: Path) -> None:
+    dead = {**SPOKEN, "models": {"small": {"engine": "synthetic", "dead_after": 3}}}
+    said = agora("sweep", written(tmp_path, **dead), "--seeds", 3, "--name", "pd", "--jobs", 1, "-q")
+    assert said.code == 3
+    assert list(statuses(tmp_path).values()).count("not started") == 2
+    assert agora("resume", "pd-*", "--budget", 5).line.endswith("go on with them one by one")
+
+
+def test_stopped_by_ctrl_c_and_gone_on_with(agora: Agora, started: Callable[..., Process], tmp_path: Path) -> None:
+    scenario = written(tmp_path, world={**PLAY["world"], "rounds": 20_000})
+    process = started("sweep", scenario, "--seeds", 3, "--name", "pd", "--jobs", 2)
+    wait_until(lambda: list(statuses(tmp_path).values()).count("running") == 2, process)
+    process.interrupt()
+    said = process.end()
+    assert said.code == 130, said
+    assert sorted(statuses(tmp_path).values()) == ["interrupted", "interrupted", "not started"]
+    assert "agora resume 'pd-*'" in said.out
+
+
+def test_names_with_a_star(agora: Agora, tmp_path: Path) -> None:
+    sweep(written(tmp_path), tmp_path / "runs", seeds=2, name="pd")
+    sweep(written(tmp_path), tmp_path / "runs", name="other")
+    found = [path.stem for path in find_all(tmp_path / "runs", ["pd-*", "pd-s3", "other-s3"])]
+    assert sorted(found) == ["other-s3", "pd-s3", "pd-s4"]
+    assert agora("resume", "pe-*").line == "agora: no run in runs is called 'pe-*'; agora runs lists them".replace(
+        "in runs", f"in {tmp_path / 'runs'}"
+    )
+    assert agora("resume", "pd-*", "-q").code == 0
+    assert statuses(tmp_path) == {"other-s3": "not started", "pd-s3": "finished", "pd-s4": "finished"}
