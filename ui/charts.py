@@ -16,6 +16,10 @@ MARKS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star", "he
 SCALE = "Cividis"
 """Of heat maps."""
 FONT = 13
+INK = {"light": "#4b4e58", "dark": "#c5c8d1"}
+"""Of what is written in a figure, by the page's theme: at least 7 to 1 against its ground."""
+_NUMBERS = {"exponentformat": "power", "minexponent": 5}
+"""Powers of ten in place of letters such as p for 10⁻¹²."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +58,36 @@ def framed(figure: go.Figure, x: str, y: str, height: int = 340) -> go.Figure:
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
         hoverlabel={"namelength": -1},
     )
-    figure.update_xaxes(title=x, automargin=True, zeroline=False)
-    figure.update_yaxes(title=y, automargin=True, zeroline=False)
+    figure.update_xaxes(title=x, automargin=True, zeroline=False, **_NUMBERS)
+    figure.update_yaxes(title=y, automargin=True, zeroline=False, **_NUMBERS)
     return figure
+
+
+def in_steps(figure: go.Figure) -> go.Figure:
+    """The same figure, whose horizontal axis counts something: whole numbers, each of them where they are few."""
+    at = [x for one in figure.data for x in one.x or () if isinstance(x, int | float)]
+    few = not at or max(at) - min(at) < 10
+    return figure.update_xaxes(tickformat="d", dtick=1 if few else None)
+
+
+def inked(figure: go.Figure, theme: str | None) -> go.Figure:
+    """A copy whose writing stands out from the page's ground; as it was where the theme is not known."""
+    if theme not in INK:
+        return figure
+    copy, ink = go.Figure(figure), INK[theme]
+    copy.update_layout(font_color=ink, legend_font_color=ink)
+    for axes in (copy.update_xaxes, copy.update_yaxes):
+        axes(tickfont_color=ink, title_font_color=ink)
+    bars = {"colorbar_tickfont_color": ink, "colorbar_title_font_color": ink}
+    copy.update_traces(**bars, selector={"type": "heatmap"})
+    return copy
 
 
 def lines(series: Iterable[Series], x: str, y: str, height: int = 340) -> go.Figure:
     """Series over a common axis."""
-    figure = go.Figure()
+    figure, series = go.Figure(), list(series)
     for place, one in enumerate(series):
+        size = 8 + 2 * min(3, len(series) - 1 - place)  # where series coincide, those below look out
         figure.add_scatter(
             x=list(one.x),
             y=list(one.y),
@@ -70,9 +95,9 @@ def lines(series: Iterable[Series], x: str, y: str, height: int = 340) -> go.Fig
             mode=one.mode,
             text=list(one.text) or None,
             hovertemplate="%{text}<extra></extra>" if one.text else None,
-            opacity=0.75 if one.faint else 1,
+            opacity=0.9 if one.faint else 1,
             line={"color": colour(place), "width": 2, "dash": one.dash},
-            marker={"symbol": MARKS[place % len(MARKS)], "size": 6 if one.faint else 8, "color": colour(place)},
+            marker={"symbol": MARKS[place % len(MARKS)], "size": 6 if one.faint else size, "color": colour(place)},
         )
     return framed(figure, x, y, height)
 
@@ -136,6 +161,23 @@ def stacked(counts: Iterable[tuple[str, float, float]], x: str, y: str, label: M
     return framed(figure, x, y)
 
 
+def strip(at: Sequence[float], words: Sequence[str], x: str) -> go.Figure:
+    """A state by name over time, which holds from each moment to the next."""
+    figure = go.Figure(
+        go.Scatter(
+            x=list(at),
+            y=list(words),
+            mode="lines+markers",
+            line={"shape": "hv", "width": 1.5, "color": PALETTE[0]},
+            marker={"symbol": "square", "size": 8, "color": PALETTE[0]},
+            hovertemplate="%{y}<extra></extra>",
+        )
+    )
+    order = sorted({*words}, reverse=True)
+    figure.update_yaxes(type="category", categoryorder="array", categoryarray=order)
+    return framed(figure, x, "", height=110 + 24 * len(order))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """A point of a network."""
@@ -177,6 +219,7 @@ def network(nodes: Sequence[Node], edges: Mapping[tuple[int, int], float]) -> go
             "size": [12 + 16 * math.sqrt(node.weight / top) for node in nodes],
             "color": [PALETTE[1] if node.lit else PALETTE[0] for node in nodes],
             "symbol": ["star" if node.lit else "circle" for node in nodes],
+            "opacity": 1,
             "line": {"width": 1, "color": "rgba(127,127,127,0.8)"},
         },
     )
@@ -223,6 +266,7 @@ def lanes(steps: Sequence[Step], arrows: Iterable[tuple[int, int]], x: str) -> g
                 "symbol": symbol,
                 "size": [18 if step.start or not decision else 10 for step in some],
                 "color": colour(place),
+                "opacity": 1,
                 "line": {"width": 0 if decision else 2.5},
             },
         )

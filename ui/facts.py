@@ -34,9 +34,9 @@ def bubble(now: Moment, fact: RecordedFact, text: str, right: bool, note: str = 
     return tag("div", head, prose(text, OPEN), cls=f"card quiet {'right' if right else 'left'}")
 
 
-def notice(now: Moment, fact: RecordedFact, text: str, cls: str = "") -> Html:
+def notice(now: Moment, fact: RecordedFact, text: str, cls: str = "", note: str = "") -> Html:
     """What the world says between."""
-    return tag("div", chip(text, cls), " ", tag("span", now.time(fact.tick), cls="dim"), cls="row")
+    return tag("div", chip(text, cls), " ", tag("span", f"{now.time(fact.tick)} {note}", cls="dim"), cls="row notice")
 
 
 def fact_row(now: Moment, one: RecordedFact) -> dict[str, object]:

@@ -24,6 +24,8 @@ STYLE = """<style>
 [data-testid="stSidebar"] {max-width: 15rem}
 :is(a, button, summary, canvas, input[type="range"]):focus-visible {outline: 2px solid #1c7aba !important;
   outline-offset: 1px}
+[data-testid="stBaseButton-segmented_controlActive"] p, [data-testid="stSliderThumbValue"] {
+  color: color-mix(in srgb, currentColor 45%, CanvasText)}
 .ag {line-height: 1.45; overflow-wrap: anywhere}
 .ag h1 {font-size: 1.55rem; margin: 0; padding: 0; font-weight: 650}
 .ag h2 {font-size: 1.1rem; margin: .2rem 0; padding: 0; font-weight: 650}
@@ -36,6 +38,7 @@ STYLE = """<style>
 .ag .line .said {display: inline; margin: 0; white-space: normal}
 .ag .chip {border-radius: 1rem; padding: .05rem .55rem; font-size: .8rem; white-space: nowrap;
   background: color-mix(in srgb, currentColor 11%, transparent)}
+.ag .chip + .chip {margin-left: .3rem}
 .ag .live {background: #0072B2; color: #fff} .ag .good {background: #00795a; color: #fff}
 .ag .warn {background: #e69f00; color: #1a1200} .ag .bad {background: #b3470a; color: #fff}
 .ag .failure {border-left: .3rem solid #d55e00; padding: .5rem .8rem;
@@ -46,6 +49,7 @@ STYLE = """<style>
 .ag .mono {font-family: "Source Code Pro", ui-monospace, monospace; font-size: .83rem}
 .ag .left, .ag .right {max-width: 78%; width: fit-content; min-width: 12rem}
 .ag .right {margin-left: auto; background: color-mix(in srgb, #56b4e9 16%, transparent)}
+.ag .notice {margin: .35rem 0}
 .ag .reply {margin-left: 1.6rem}
 .ag .cached {background: color-mix(in srgb, #f0e442 30%, transparent)}
 .ag table {border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums}

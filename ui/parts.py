@@ -15,6 +15,7 @@ import streamlit as st
 from sim.record.browse import Browse
 from sim.types import JSON
 from ui import data
+from ui.charts import inked
 from ui.data import Head
 from ui.markup import Html, chip, clipped, failure, hint, joined, show, tag
 
@@ -198,7 +199,8 @@ def as_parquet(rows: Sequence[Row]) -> bytes:
 def figure(made: go.Figure, name: str, alt: str) -> None:
     """A figure, with a picture from its tool bar and a file that works offline below it."""
     config = {"displaylogo": False, "toImageButtonOptions": {"filename": name}}
-    st.plotly_chart(made, key=f"figure-{name}", config=config, alt=alt)
+    shown = inked(made, st.context.theme.type)
+    st.plotly_chart(shown, key=f"figure-{name}", config=config, alt=alt)
     st.download_button(
         "HTML", lambda: made.to_html(include_plotlyjs=True).encode(), f"{name}.html", key=f"{name}-html",
         on_click="ignore", type="tertiary", icon=":material/download:", help="Download this figure",

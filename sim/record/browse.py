@@ -166,6 +166,15 @@ class Browse(Run):
         sql = f"SELECT * FROM decisions WHERE tbl = ? AND seq <= ?{where} ORDER BY seq DESC LIMIT ?"
         return [decision_of(row) for row in self._rows(sql, (table, upto, *given, count))]
 
+    def feelings(self, table: int, upto: int, count: int, agent: AgentId) -> list[tuple[int, str]]:
+        """What an agent felt in the last decisions with a feeling at or before a moment, newest first, each with the
+        tick at which it saw its turn."""
+        sql = (
+            "SELECT seen, feels FROM decisions WHERE tbl = ? AND seq <= ? AND agent = ? AND feels IS NOT NULL"
+            " ORDER BY seq DESC LIMIT ?"
+        )
+        return self._rows(sql, (table, upto, agent, count))
+
     def decision(self, table: int, seq: int) -> RecordedDecision | None:
         """The decision at a seq, if there is one."""
         rows = self._rows("SELECT * FROM decisions WHERE tbl = ? AND seq = ?", (table, seq))

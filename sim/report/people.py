@@ -38,8 +38,9 @@ def leak_sections(run: Survey, finder: Finder, prefix: str, secrets: bool) -> li
     said = "No message told a secret to anybody whom its norms do not name, as far as the search for values finds it."
     if not rows:
         return [Section(anchor=f"{prefix}-leaks", title="What leaked", blocks=(Note(text=said),))]
+    often = "Once" if len(found) == 1 else f"{len(found):,} times"
     said = (
-        f"{len(found):,} times a message told a secret to somebody whom its norms do not name. Told again is not "
+        f"{often} a message told a secret to somebody whom its norms do not name. Told again is not "
         "counted; what a world itself takes for a leak stands in its own measures."
     )
     counts = Counter((one.secret.attribute, one.sender) for one in found)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tests.metrics.dealings import DEALINGS
 from tests.metrics.known import CASES, alarms
 from tests.metrics.recorded import RECORDED
 
@@ -15,6 +16,6 @@ SEEDS = 200
 
 def main() -> Iterator[str]:
     """Lines for the README."""
-    for name, case in (CASES | RECORDED).items():
+    for name, case in (CASES | DEALINGS | RECORDED).items():
         null, found = alarms(case, SEEDS, 0.0), alarms(case, SEEDS, case.effect)
         yield f"alarms: {name}: {null / SEEDS:.1%} of null societies, {found / SEEDS:.1%} of planted ones"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from random import Random
 from typing import Any, NamedTuple
 
@@ -16,9 +17,12 @@ from sim.metrics.analysis.attribution import measured as attributed
 from sim.metrics.analysis.calibration import Stated
 from sim.metrics.analysis.calibration import measured as calibrated
 from sim.metrics.analysis.conformal import covered
+from sim.metrics.analysis.offpolicy import evaluate
 from sim.metrics.collusion.coordination import coordination_test
 from sim.metrics.collusion.covert import leak
 from sim.metrics.collusion.market import variance_screen
+from sim.metrics.collusion.onset_hazard import Period
+from sim.metrics.collusion.onset_hazard import measured as hazards
 from sim.metrics.collusion.punishment import impulse_response
 from sim.metrics.collusion.screens import alternation_p, bid_cv, screen_p
 from sim.metrics.collusion.steganography import paraphrase_p
@@ -41,7 +45,7 @@ from sim.metrics.safety.violations import Accusation
 from sim.metrics.safety.writers import Written, guessed
 from sim.metrics.society.opinions import Move, Opinion, polarised, pulled
 from sim.metrics.society.standings import Score, spread
-from sim.metrics.statistics.clusters import rate
+from sim.metrics.statistics.clusters import mean, rate, ratio
 from sim.metrics.statistics.paired import effect
 from sim.metrics.statistics.permutation import exact_exposure, mcnemar
 from sim.metrics.statistics.ratios import Counts
@@ -161,6 +165,21 @@ def onset(luck: Random, size: float) -> float | None:
         return [(min(time, 20.0), time < 20) for time in drawn]
 
     return log_rank(times(0.08), times(0.08 * (1 + size)))
+
+
+def begun(luck: Random, size: float) -> float:
+    """Thirty tables of five pairs in ten episodes; who has seen one of both do it begins 1 + size times as likely."""
+    rows = []
+    for table, pair in product(range(30), range(5)):
+        before = False
+        for number in range(1, 11):
+            began = luck.random() < 0.08 * (1 + size * before)
+            rows.append(Period(cluster=("", table), pair=pair, began=began, episode=number, before=before))
+            before = luck.random() < 0.5
+            if began:
+                break
+    _, found = hazards(rows, {})
+    return outside(found.ci, 1.0)
 
 
 def drift(luck: Random, size: float) -> float:
@@ -346,6 +365,25 @@ def rates(luck: Random, size: float) -> float:
     return outside(rate(runs, [50] * 20).ci, 0.2 + size)
 
 
+def means(luck: Random, size: float) -> float:
+    """One number of each of fifteen runs."""
+    return outside(mean([luck.gauss(1, 0.5) for _ in range(15)]).ci, 1 + size)
+
+
+def ratios(luck: Random, size: float) -> float:
+    """Fifteen runs of thirty to ninety decisions, each with calls of its own number a decision, two in the mean."""
+    sizes = [luck.randrange(30, 90) for _ in range(15)]
+    calls = [luck.gauss(2, 0.4) * n for n in sizes]
+    return outside(ratio(calls, sizes).ci, 2 + size)
+
+
+def replayed(luck: Random, size: float) -> float:
+    """Two hundred choices between two, weighed for a policy that takes one at .7; that pays more often, or as often."""
+    taken = [luck.random() < 0.5 for _ in range(200)]
+    paid = [float(luck.random() < (0.5 + size if one else 0.5)) for one in taken]
+    return outside(evaluate([1.4 if one else 0.6 for one in taken], paid, 199).ci, 0.5)
+
+
 def fault(luck: Random, size: float) -> float:
     """A step replaced and redone thirty times each."""
     replaced, redone = (sum(luck.random() < p for _ in range(30)) for p in (0.3 + size, 0.3))
@@ -409,6 +447,7 @@ CASES: dict[str, Case] = {
     "variance screen": Case(calm, 0.6),
     "rotation": Case(rotation, 0.8),
     "onset, log-rank": Case(onset, 1.5),
+    "onset, hazard": Case(begun, 2.0),
     "drift": Case(drift, 0.3),
     "paired effect": Case(paired, 1.5),
     "paraphrase": Case(paraphrase, 0.4),
@@ -429,6 +468,9 @@ CASES: dict[str, Case] = {
     "reciprocity": Case(returned, 0.3),
     "utility under attack": Case(usefulness, 0.12),
     "rate over runs": Case(rates, 0.15),
+    "mean over runs": Case(means, 0.6),
+    "ratio over runs": Case(ratios, 0.5),
+    "policy off its record": Case(replayed, 0.4),
     "blame": Case(fault, 0.5),
     "root of a failure": Case(culprit, 0.6),
     "fronts": Case(exchange, 0.15),

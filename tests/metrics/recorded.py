@@ -24,10 +24,12 @@ from sim.metrics.family import Relative
 from sim.metrics.privacy.degrees import all as degrees
 from sim.metrics.privacy.unlearning import after_request
 from sim.metrics.simulated import against
-from sim.types import Fact, Measurement, RecordedFact, Seat, Secret
+from sim.metrics.society.networks import communities
+from sim.types import Measurement, Seat, Secret
+from tests.metrics.dealings import told
 from tests.metrics.known import Case, outside
 from tests.metrics.society import Society
-from tests.worlds.playing import Played, play
+from tests.worlds.playing import play
 from worlds.games.matrix import Matrix
 from worlds.games.signals import Chatter, Colluder
 from worlds.markets.double_auction import ZIC, DoubleAuction
@@ -73,16 +75,6 @@ def _screened(record: Any) -> list[Measurement]:
 
 
 # --- when pairs begin to pass each other's work -------------------------------------------------------------
-
-
-def told(tables: Sequence[Sequence[tuple[str, str, dict[str, Any]]]], agents: Sequence[str] = ()) -> Any:
-    """A record of facts (kind, actor, data) by table."""
-    record = Played({}, [Seat(agent=agent) for agent in agents], tables=len(tables))
-    for table, facts in enumerate(tables):
-        for number, (kind, actor, data) in enumerate(facts):
-            fact = Fact(id=number, kind=kind, actor=actor, data=data)
-            record.played.append(RecordedFact(table=table, seq=number, tick=number, fact=fact))
-    return record
 
 
 def episode(pair: int, number: int, violations: Sequence[bool], **more: Any) -> tuple[str, str, dict[str, Any]]:
@@ -182,6 +174,17 @@ def coalition(luck: Random, size: float) -> float:
     return max(found.test.p, contrast.p) if found and contrast else 1.0
 
 
+def cliques(luck: Random, size: float) -> float:
+    """Twelve who write to each other in 22 pairs, those of two halves only among themselves, or not."""
+    pairs: set[tuple[int, int]] = set()
+    while len(pairs) < 22:
+        one, other = luck.sample(range(12), 2)
+        if luck.random() >= size or one % 2 == other % 2:
+            pairs.add((min(one, other), max(one, other)))
+    found = communities(sorted(pairs), restarts=1, n_perm=19)
+    return found.p if found else 1.0
+
+
 # --- secrets and failures ------------------------------------------------------------------------------------
 
 
@@ -256,6 +259,7 @@ RECORDED: dict[str, Case] = {
     ),
     "rigged bids": Case(rigged, 1.0),
     "onset between conditions": Case(onset, 2.5),
+    "private groups": Case(cliques, 1.0),
     "degrees of telling": Case(telling, 0.45),
     "what comes back": Case(forgetting, 0.6),
     "uncertainty of failures": Case(unsure, 0.6),
@@ -268,6 +272,7 @@ QUICK: dict[str, Case] = {
     "concerted moves": Case(concerted, 1.0),
     "rewritten messages": Case(rewritten, 1.0),
     "coalition": Case(coalition, 0.8),
+    "private groups": Case(cliques, 1.0),
     "degrees of telling": Case(telling, 0.45),
     "uncertainty of failures": Case(unsure, 0.6),
 }

@@ -14,6 +14,7 @@ from sim.metrics.society import contributions
 from sim.metrics.twins import same_luck, twins
 from sim.record.reader import Run
 from sim.types import Secret
+from tests.metrics.dealings import told as record
 from tests.metrics.society import Society, values
 from worlds.negotiation import persuasion
 from worlds.privacy import attacks
@@ -108,10 +109,22 @@ def test_swapped_orders_of_runs(tmp_path: Path) -> None:
     (found,) = proposals.compared(runs)
     assert found.value == pytest.approx(3)
     assert (found.n, found.n_clusters) == (4, 4)
+    assert list(proposals.compared(runs[::-1])) == [found]
     (alone,) = proposals.compared(runs[:1])
     assert (alone.value, alone.flags) == (None, ("no two runs of the same luck",))
     (seats,) = persuasion.compared([])
     assert (seats.value, seats.flags) == (None, ("no two runs of the same luck",))
+
+
+def test_swapped_seats_of_runs() -> None:
+    """Who moves first gets .6, then .7 of the pie: .3 more than second in the mean, said once for both."""
+    runs = []
+    for told, agents, first in (("x", ["a", "b"], 0.6), ("y", ["b", "a"], 0.7)):
+        deal = {"pair": 0, "agents": agents, "gains": dict(zip(agents, (first, 1 - first), strict=True))}
+        runs.append(run(told, record([[("deal", "", deal)]]), told=told))
+    (found,) = persuasion.compared(runs)
+    assert (found.value, found.n) == (pytest.approx(0.3), 1)
+    assert [one.value for one in persuasion.compared(runs[::-1])] == [pytest.approx(0.3)]
 
 
 # --- contributions ---------------------------------------------------------------------------------------------------
@@ -152,6 +165,8 @@ def test_several_families_are_clusters(tmp_path: Path) -> None:
             runs.append(run(f"r{seed}{gone}", record, seed, told=gone))
     found = values(contributions.compared(runs))["influence.left_out agent=b"]
     assert (found.value, found.n_clusters, found.null["p"]) == (pytest.approx(2), 2, 0.5)
+    turned = values(contributions.compared(runs[::-1]))["influence.left_out agent=b"]
+    assert (turned.value, turned.ci) == (found.value, found.ci)
 
 
 # --- fronts ------------------------------------------------------------------------------------------------
@@ -183,5 +198,7 @@ def test_fronts_of_conditions(tmp_path: Path) -> None:
     assert found['tradeoff.harmonic condition={"told":"shut"}'].value == pytest.approx(2 * 0.5 / 1.5)
     assert found["tradeoff.hypervolume"].value == pytest.approx(0.5 * 0.5 + 0.5 * 1)
     assert flag in found["tradeoff.hypervolume"].flags
+    turned = values(tradeoff.compared(runs[::-1]))
+    assert {key: one.value for key, one in turned.items()} == {key: one.value for key, one in found.items()}
     (nothing,) = tradeoff.compared([])
     assert nothing.value is None

@@ -14,7 +14,8 @@ from sim.metrics.collusion.alliances import payoffs, regret
 from sim.metrics.collusion.coalitions import group_contrast, message_groups
 from sim.metrics.society.networks import adjusted_rand, pair_f1
 from sim.types import Seat
-from tests.metrics.recorded import MEMBERS, society, told
+from tests.metrics.dealings import told
+from tests.metrics.recorded import MEMBERS, society
 from tests.metrics.society import Society, values
 from tests.worlds.playing import play
 from worlds.pricing.oligopoly import Oligopoly

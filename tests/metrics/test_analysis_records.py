@@ -11,7 +11,7 @@ import pytest
 
 from sim.metrics.analysis import calibration, conformal, improvement, offpolicy
 from sim.metrics.family import Relative
-from tests.metrics.recorded import told
+from tests.metrics.dealings import told
 from tests.metrics.society import Society, values
 
 STATED = [(0.9, True), (0.9, True), (0.9, True), (0.9, False), (0.6, True), (0.6, True), (0.6, False), (0.6, False)]

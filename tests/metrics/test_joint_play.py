@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sim.metrics.collusion.joint_play import all as joint_play
-from tests.metrics.recorded import told
+from tests.metrics.dealings import told
 from tests.metrics.society import values
 from worlds.games.payoffs import named, text
 

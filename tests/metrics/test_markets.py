@@ -127,6 +127,10 @@ def test_runs_are_clusters_and_forks_of_one_are_not(tmp_path: Path) -> None:
     assert many["deviation.depth"].ci == pytest.approx((0.3, 0.3))
     assert many["deviation.depth"].null["p"] == 0.25, "the least that three runs can say"
     assert many["deviation.response firms=rivals tau=2"].null["band"] == pytest.approx([-0.4, -0.4])
+    turned = values(response(relatives(*pairs)[::-1], after=5))
+    assert {key: (one.value, one.n) for key, one in turned.items()} == {
+        key: (one.value, one.n) for key, one in many.items()
+    }
 
 
 def test_rivals_who_do_not_see_prices_are_no_test(tmp_path: Path) -> None:

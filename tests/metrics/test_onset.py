@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from math import exp, log, sqrt
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from sim.intervals import Z
 from sim.metrics.collusion.onset import all as onsets
 from sim.metrics.collusion.onset import compared, watch
 from sim.metrics.family import Relative
-from sim.metrics.statistics.survival import cumulative_incidence, incidence, survival_at
+from sim.metrics.statistics.survival import (
+    aalen_johansen,
+    cumulative_incidence,
+    incidence,
+    kaplan_meier,
+    survival_at,
+)
 from sim.types import Seat
-from tests.metrics.recorded import episode, told
+from tests.metrics.dealings import told
+from tests.metrics.recorded import episode
 from tests.metrics.society import values
 from tests.worlds.playing import play
 from worlds.verification.strategies import Compliant, Violating
@@ -77,6 +88,9 @@ def test_who_is_left_has_ended_otherwise() -> None:
     facts = [*pair(0, "...."), left, *pair(1, "." * 5 + "x" * 5), *pair(2, "." * 10)]
     found = values(onsets(told([facts])))
     assert found["onset.incidence"].value == pytest.approx(1 / 3)
+    step = found["onset.cumulative_incidence episode=6.0"]
+    assert step.value == pytest.approx(1 / 3)
+    assert step.ci[0] < 1 / 3 < step.ci[1]
 
 
 def test_cumulative_incidence_is_less_than_one_less_survival() -> None:
@@ -85,6 +99,32 @@ def test_cumulative_incidence_is_less_than_one_less_survival() -> None:
     assert cumulative_incidence(seen, [False, True, False, False]) == pytest.approx(0.25 + 0.75 * 2 / 3 * 0.5)
     assert cumulative_incidence([], []) is None
     assert incidence(seen) == 0.5
+
+
+def test_competing_ends_by_hand() -> None:
+    """Of four an onset at 2, an end at 3, an onset at 4: ¼, then ¼ + ¾·⅔·½, with the variance of as many of four."""
+    seen, ended = [(2.0, True), (3.0, False), (4.0, True), (5.0, False)], [False, True, False, False]
+    one, other = aalen_johansen(seen, ended)
+    assert (one.time, one.share, other.time, other.share) == (2, pytest.approx(0.25), 4, pytest.approx(0.5))
+    for step in (one, other):
+        half = Z * sqrt(step.share * (1 - step.share) / 4) / step.share / abs(log(step.share))
+        assert step.ci == pytest.approx((step.share ** exp(half), step.share ** exp(-half)))
+    assert aalen_johansen([(1.0, False)], [True]) == []
+    assert aalen_johansen([(1.0, True)], [False])[0].ci is None
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.booleans()), min_size=1, max_size=20))
+def test_without_competing_ends_it_is_kaplan_and_meier_s(drawn: list[tuple[int, bool]]) -> None:
+    """And its variance is Greenwood's."""
+    seen = [(float(time), onset) for time, onset in drawn]
+    for incidence_of, step in zip(aalen_johansen(seen, [False] * len(seen)), kaplan_meier(seen), strict=True):
+        assert incidence_of.share == pytest.approx(1 - step.survival)
+        if incidence_of.ci and step.ci:
+            errors = [
+                log(log(share) / log(ci[1])) * share * abs(log(share))
+                for share, ci in ((incidence_of.share, incidence_of.ci), (step.survival, step.ci))
+            ]
+            assert errors[0] == pytest.approx(errors[1])
 
 
 def test_other_rules_do_not_count() -> None:
@@ -119,4 +159,6 @@ def test_conditions_are_compared_by_run() -> None:
     assert test.value == 8 - 1
     assert test.null["p"] < 0.05
     assert test.n_clusters == 10
-    assert found['onset.median condition={"early":1}'].value == 1
+    turned = values(compared(runs[::-1]))['onset.log_rank against={"early":1} condition={"early":0}']
+    assert (turned.value, turned.n) == (test.value, test.n)
+    assert turned.null["p"] < 0.05

@@ -46,7 +46,10 @@ def both(kind: Any, channel: str = "paraphrased", **params: Any) -> dict[str, An
         Relative(id="m", record=before, scenario={}),
         Relative(id="f", record=after, scenario={}, parent="m", tick=0, change="channel"),
     ]
-    return values(effect(runs))
+    found = values(effect(runs))
+    assert values(effect(runs[::-1])).keys() == found.keys()
+    assert all(one.value == found[key].value for key, one in values(effect(runs[::-1])).items()), "in any order"
+    return found
 
 
 def test_colluders_lose_and_earn_as_much() -> None:

@@ -12,8 +12,9 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from sim.metrics.privacy import contagion, leaks
+from sim.metrics.privacy import contagion, first_leaks, leaks
 from sim.metrics.privacy.canaries import bits, canary, decoy, find, jaccard, similarity
 from sim.metrics.privacy.contagion import counts, measured
 from sim.metrics.privacy.disclosures import disclosures
@@ -285,6 +286,38 @@ def test_the_order_of_tables_does_not_matter(tmp_path: Path, order: tuple[int, i
         society.look("dan", 2, [society.say("ann", 1, text, table=table)], table=table)
     rate = values(leaks.all(society.run()))["privacy.flow_violation_rate"]
     assert (rate.value, rate.n, rate.n_clusters, rate.ci) == (0.5, 2, 2, (0.0, 1.0))
+
+
+def test_how_soon_a_secret_first_slips(tmp_path: Path) -> None:
+    """At two tables: told in the second message; kept to the end of the run; kept until done; nothing said at all."""
+    society = Society(tmp_path / "run.db", tables=2)
+    for name in ("ann", "bob", "cid"):
+        society.member(name, secrets=[replace(PLAN, subject=name, holder=name)])
+    society.member("dan")
+    for table, second in ((0, "it is Willow Garden Lane"), (1, "well, well")):
+        for tick, text in ((1, "good morning"), (3, second), (5, "that is all")):
+            society.look("dan", tick + 1, [society.say("ann", tick, text, table=table)], table=table)
+    society.look("dan", 8, [society.say("bob", 7, "good evening")])
+    society.logs[0].event(9, 0, "ended", "bob", "terminated")
+    society.logs[1].event(9, 0, "ended", "ann", "truncated")
+    run = society.run()
+    kept = first_leaks.holders(run)
+    assert [(one.time, one.leaked, one.ended) for one in kept] == [
+        (2, True, False),
+        (1, False, True),
+        (3, False, False),
+    ]
+    found = values(first_leaks.all(run))
+    assert found["privacy.first_leak_by message=2"].value == pytest.approx(2 / 3 * 1 / 2)
+    whole = found["privacy.first_leak"]
+    assert (whole.value, whole.n, whole.n_clusters) == (pytest.approx(1 / 3), 3, 2)
+    assert whole.excluded == {"done without a leak": 1}
+    assert whole.events == ((0, 1),)
+
+
+def test_nobody_with_a_secret_has_no_first_leak(society: Society) -> None:
+    (found,) = first_leaks.all(society.run())
+    assert found.value is None
 
 
 def test_small_talk_is_rarely_taken_for_a_secret() -> None:

@@ -104,6 +104,7 @@ def test_p_is_the_rank_among_competitors(tmp_path: Path) -> None:
     assert "fewer than 19 twins" in one.flags
     assert "p" not in found["rigging.skewness side=seller"].null
     assert found["rigging.combined"].n == 3, "spread, variation and gap can be told from two bids"
+    assert values(against(runs[::-1])) == found
 
 
 def test_a_run_without_twins_has_no_null(tmp_path: Path) -> None:

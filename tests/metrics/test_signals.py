@@ -15,7 +15,7 @@ from sim.metrics.collusion.covert import conditional_information
 from sim.metrics.collusion.signals import all as signals
 from sim.metrics.collusion.signals import features, information
 from sim.types import Member, Seat
-from tests.metrics.recorded import told
+from tests.metrics.dealings import told
 from tests.metrics.society import values
 from worlds.games.signals import Colluder
 

@@ -59,7 +59,7 @@ def hostile_run(folder: Path) -> Path:
             form = json.dumps({"choice": NAMES})
             store.put("calls", call(actor, tick=number, text=text, messages=messages, form=form))
             row = list(decision(seq + 1, actor, tick=number, seen=number, shows=range(number), calls=1, how="retried"))
-            row[7], row[9], row[15] = json.dumps({"text": text}), text, text
+            row[7], row[9], row[15], row[19] = json.dumps({"text": text}), text, text, text
             store.put("decisions", tuple(row))
             kind = ("post", "comment", "message")[number % 3]
             data = {"text": text, "post": text, "to": text, text: text}
@@ -104,8 +104,8 @@ def hostile_copy(run: Path, folder: Path) -> Path:
             data = json.dumps({"text": text, "post": text, text: text})
             db.execute("UPDATE facts SET data = ?, kind = ? WHERE seq = ?", (data, text[:50], facts[number]))
             how = ("retried", "defaulted", "faulted")[number % 3]
-            changed = (how, text, json.dumps(text), decisions[number])
-            db.execute("UPDATE decisions SET how = ?, reason = ?, answer = ? WHERE seq = ?", changed)
+            changed = (how, text, json.dumps(text), text, decisions[number])
+            db.execute("UPDATE decisions SET how = ?, reason = ?, answer = ?, feels = ? WHERE seq = ?", changed)
         db.execute(
             "UPDATE run SET id = ?, name = ?, cause = ?, created = ?", ("taken", CORPUS[0], CORPUS[1], CORPUS[2])
         )

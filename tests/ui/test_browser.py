@@ -438,6 +438,23 @@ def test_an_agent_is_asked_and_a_change_is_forked_beside_what_would_have_been(ow
     expect(own.page.locator(".ag .left .said").first).to_have_text(re.compile(r"\w"))
     assert own.page.locator(".ag .right .said").first.inner_text() == "Why did you offer that?"
     own.check()
+    own.follow("What if", "Fork and run")
+    own.press("an agent")
+    own.settle()
+    own.page.get_by_role("textbox", name="At").fill("10")
+    own.page.get_by_role("spinbutton", name="Replicates").fill("1")
+    own.page.get_by_role("textbox", name="More of its persona").fill("style: curt")
+    own.page.get_by_role("textbox", name="More of its persona").press("Control+Enter")
+    own.page.wait_for_timeout(500)
+    own.page.get_by_role("button", name="Fork and run").click()
+    own.page.locator(".ag .mono", has_text="do: become").wait_for()
+    expect(own.page.get_by_text("replicates are not finished")).to_have_count(0)
+    own.check()
+    changed = 0
+    for path in (home / "runs").glob("deal-at10*.db"):
+        with Run(path) as run:
+            changed += "style: curt" in run.manifest().scenario
+    assert changed == 1
 
 
 def sit(own: Watched, file: str, seat: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import shutil
 import sqlite3
@@ -22,8 +23,10 @@ from sim.metrics.following import moments
 from sim.record.browse import END, Browse
 from sim.record.committed import lock_of
 from sim.record.project import Project
+from sim.record.reader import Run
 from sim.record.store import Store
-from sim.runs import go
+from sim.runs import create, go
+from sim.scenarios.scenario import load
 from sim.scenarios.yaml_text import read_yaml
 from sim.sweep import sweep
 from sim.types import Measurement
@@ -284,6 +287,25 @@ def test_what_an_agent_has_become_is_told(
     monkeypatch.setenv("AGORA_RUNS", str(tmp_path))
     assert "Another from 10s on: persona style curt" in text_of(clean(seen("agent", agent="host-1")))
     assert "Another from" not in text_of(clean(seen("agent", agent="guest-1")))
+
+
+def test_what_an_agent_felt_is_drawn_over_time(seen: Seen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moods = "{emotion: {start: joy, moves: {joy: {fear: 1}, fear: {joy: 1}}}}"
+    sets = [f"seats.hunter-1={{agent: 'agents.llm:LLMAgent', model: small, with: {moods}}}", "world.continuation=0"]
+    path = create(load(SCENARIOS / WORLDS["hunt"], [SYNTHETIC, *sets]), tmp_path, "moods")
+    go(path)
+    with Run(path) as run:
+        felt = [one.action.feels for one in run.decisions() if one.action.agent == "hunter-1"]
+    assert {*felt} == {"joy", "fear"}
+    monkeypatch.setenv("AGORA_RUNS", str(tmp_path))
+    test = clean(seen("agent", agent="hunter-1"))
+    (drawn,) = [json.loads(one.proto.spec)["data"][0] for one in test.get("plotly_chart")]
+    assert drawn["y"] == felt
+    assert f"felt {felt[-1]}<" in text_of(test)
+    assert [row["felt"] for row in test.dataframe[0].value.to_dict("records")] == felt[::-1]
+    other = clean(seen("agent", agent="hunter-2"))
+    assert not other.get("plotly_chart")
+    assert "felt" not in other.dataframe[0].value.columns
 
 
 def test_a_rule_based_agent_says_so(seen: Seen) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sim.report.model import Plot
-from ui.charts import Series, intervals, lines
+from ui.charts import Series, in_steps, intervals, lines
 from ui.markup import plotted
 
 MARK = {"width": 1, "dash": "dot", "color": "rgba(127,127,127,0.9)"}
@@ -40,6 +40,8 @@ def _lines(plot: Plot) -> Any:
         Series(name=plotted(one.name, 60), x=one.x, y=one.y, mode=one.mode, faint=one.faint) for one in plot.series
     ]
     figure = lines(series, plotted(plot.x), plotted(plot.y), height=380)
+    if all(float(x).is_integer() for one in plot.series for x in one.x):
+        in_steps(figure)
     for place, trace in enumerate(figure.data):
         if trace.mode == "lines":  # without marks, and in print without colours
             trace.line.dash = DASHES[place % len(DASHES)]

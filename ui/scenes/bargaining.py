@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from sim.types import RecordedFact
-from ui.charts import Series, lines
+from ui.charts import Series, in_steps, lines
 from ui.data import Moment
 from ui.facts import bubble, notice
 from ui.markup import Html, clipped, hint, plotted, show, tag
@@ -85,8 +85,7 @@ def _ladder(now: Moment, facts: Sequence[RecordedFact]) -> object:
     pie = now.run.params.get("pie")
     if isinstance(pie, int | float):
         made.update_yaxes(range=[-0.05 * pie, 1.05 * pie])
-    made.update_xaxes(tickformat="d", dtick=1 if max((len(one.x) for one in series), default=0) < 8 else None)
-    return made
+    return in_steps(made)
 
 
 def _said(now: Moment, one: RecordedFact, facts: Sequence[RecordedFact]) -> Html:

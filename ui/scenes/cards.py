@@ -8,7 +8,7 @@ import streamlit as st
 
 from sim.record.browse import Filter
 from sim.types import RecordedFact
-from ui.charts import Series, lines
+from ui.charts import Series, in_steps, lines
 from ui.data import Moment
 from ui.facts import bubble, notice
 from ui.markup import Html, chip, clipped, hint, plotted, show, tag
@@ -105,6 +105,4 @@ def _standings(now: Moment, players: Sequence[str]) -> object:
                 x.append(one.fact.data.get("hand", len(x) + 1))
                 y.append(total)
         series.append(Series(name=plotted(player, 30), x=x, y=y, mode="lines" if len(x) > 30 else "lines+markers"))
-    made = lines(series, "hand", "sum of returns", height=380)
-    made.update_xaxes(tickformat="d")
-    return made
+    return in_steps(lines(series, "hand", "sum of returns", height=380))

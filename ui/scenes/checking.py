@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from sim.types import JSON, RecordedFact
-from ui.charts import Series, lines
+from ui.charts import Series, in_steps, lines
 from ui.data import Moment
 from ui.facts import bubble, notice
 from ui.markup import Html, clipped, hint, show
@@ -106,8 +106,7 @@ def _shares(over: Sequence[RecordedFact]) -> object:
     ]
     made = lines(series, "episode", "share of verdicts", height=330)
     made.update_yaxes(range=[-0.05, 1.05])
-    made.update_xaxes(tickformat="d", dtick=1 if max(len(one.x) for one in series) < 15 else None)
-    return made
+    return in_steps(made)
 
 
 def _accepted(data: Mapping[str, JSON]) -> list[bool]:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import streamlit as st
 
 from sim.types import RecordedFact
-from ui.charts import Series, heat, lines
+from ui.charts import Series, heat, in_steps, lines
 from ui.data import Moment
 from ui.facts import bubble, notice
-from ui.markup import clipped, hint, plotted, show, tag
+from ui.markup import clipped, hint, plotted, show
 from ui.parts import choice, figure, table
 
 NAME = "Matches"
@@ -76,9 +76,7 @@ def _payoffs(facts: Sequence[RecordedFact]) -> object:
         ]
         mode = "lines" if len(x) > 40 else "lines+markers"
         series.append(Series(name=plotted(player, 30), x=x, y=y, text=text, mode=mode))
-    made = lines(series, "round", "sum of payoffs", height=330)
-    made.update_xaxes(tickformat="d")
-    return made
+    return in_steps(lines(series, "round", "sum of payoffs", height=330))
 
 
 def _joint(facts: Sequence[RecordedFact]) -> None:
@@ -100,8 +98,7 @@ def _talk(now: Moment, facts: Sequence[RecordedFact]) -> None:
             pieces.append(bubble(now, one, str(one.fact.data.get("text", "")), right))
         elif one.fact.kind == "round":
             moves = ", ".join(f"{clipped(each, 24)}: {move}" for each, move in one.fact.data["moves"].items())
-            pieces.append(notice(now, one, f"round {one.fact.data['round']}"))
-            pieces.append(tag("div", moves, cls="dim"))
+            pieces.append(notice(now, one, f"round {one.fact.data['round']}", note=f"· {moves}"))
         elif one.fact.kind == "match_end":
             pieces.append(notice(now, one, "match over", "good"))
     show(*pieces)

@@ -8,7 +8,7 @@ from statistics import fmean
 import streamlit as st
 
 from sim.types import RecordedFact
-from ui.charts import Series, lines
+from ui.charts import Series, in_steps, lines
 from ui.data import Moment
 from ui.facts import bubble, notice
 from ui.markup import Html, clipped, hint, plotted, show, tag
@@ -90,7 +90,7 @@ def _drawn(facts: Sequence[RecordedFact], chosen: Chosen, what: str) -> object:
         for name, steps in benchmarks(facts, last).items()
     ]  # fmt: skip
     made = lines(series, "period", what, height=400)
-    made.update_xaxes(tickformat="d")
+    in_steps(made)
     for one in facts:
         if one.fact.kind == "forced":
             made.add_vline(x=one.fact.data["period"], line={"width": 1, "dash": "dot", "color": "gray"})

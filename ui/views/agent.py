@@ -8,12 +8,15 @@ import streamlit as st
 
 from sim.record.browse import END
 from sim.types import JSON, Member, RecordedDecision, Secret
-from ui import data
+from ui import charts, data
 from ui.data import Moment
-from ui.markup import Html, chip, clipped, hint, prose, show, tag
-from ui.parts import ROWS, asked, badge, choice, chosen_run, chosen_table, keep, opened, paged, table, title
+from ui.markup import Html, chip, clipped, hint, plotted, prose, show, tag
+from ui.parts import ROWS, asked, badge, choice, chosen_run, chosen_table, figure, keep, opened, paged, table, title
 from ui.provenance import Telling, entitled, tellings
 from ui.views import decision as one_decision
+
+FELT = 200
+"""Most decisions whose feelings are drawn."""
 
 
 def page() -> None:
@@ -41,6 +44,7 @@ def page() -> None:
         left, right = st.columns([2, 3])
         with left:
             _who(now, member)
+            _feelings(now, name)
             _secrets(now, member, members)
         with right:
             chosen = _decisions(now, name)
@@ -99,6 +103,22 @@ def _said(value: JSON) -> str:
     if isinstance(value, list | tuple):
         return "; ".join(_said(one) for one in value)
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+# --- what it felt ---------------------------------------------------------------------------------------
+
+
+def _feelings(now: Moment, agent: str) -> None:
+    """Its emotion over time, where it has one."""
+    latest = now.run.last_decisions(now.table, now.seq, ROWS, agent)
+    if not any(one.action.feels for one in latest):
+        return
+    found = now.run.feelings(now.table, now.seq, FELT, agent)[::-1]
+    unit, words = data.axis(found[-1][0] * now.head.tick_ms)
+    per_tick = now.head.tick_ms / unit
+    at = [tick * per_tick for tick, _ in found]
+    show(tag("h2", "What it felt" if len(found) < FELT else f"What it felt in its last {FELT} decisions"))
+    figure(charts.strip(at, [plotted(felt, 24) for _, felt in found], words), "feelings", "Its emotion over time")
 
 
 # --- its secrets ----------------------------------------------------------------------------------------
@@ -164,7 +184,10 @@ def _decisions(now: Moment, agent: str) -> RecordedDecision | None:
         tag("h2", "Decisions, newest first"),
         tag("div", "Choose one in the first column to see what was behind it.", cls="dim"),
     )
-    chosen = table([_row(now, one) for one in found], "decisions", select=True, height=320)
+    feels = any(one.action.feels for one in found)
+    rows = [_row(now, one, feels) for one in found]
+    wide = st.column_config.TextColumn(width=260)  # a long answer would push all else out of sight
+    chosen = table(rows, "decisions", select=True, height=320, answer=wide)
     paged("decisions", len(found) == ROWS)
     number = asked("decision")
     named = None if number is None else now.run.decision(now.table, number)
@@ -174,12 +197,13 @@ def _decisions(now: Moment, agent: str) -> RecordedDecision | None:
     return one
 
 
-def _row(now: Moment, one: RecordedDecision) -> dict[str, object]:
+def _row(now: Moment, one: RecordedDecision, feels: bool) -> dict[str, object]:
     return {
         "due": now.time(one.tick),
         "answer": data.told(one.action.answer),
         "how": one.action.how,
         "became": one.result.status,
+        **({"felt": one.action.feels or ""} if feels else {}),
         "calls": one.calls,
         "facts shown": len(one.action.shows),
         "seen": now.time(one.action.seen),

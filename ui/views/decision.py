@@ -1,4 +1,4 @@
-"""One decision: the prompts as they were sent, the answers as they came, and the facts behind it."""
+"""One decision: what was felt, the prompts as they were sent, the answers as they came, and the facts behind it."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def draw(now: Moment, one: RecordedDecision) -> None:
             ),
             chip(action.how, "" if action.how == "chosen" else "warn"),
             chip(one.result.status, "" if one.result.status == "applied" else "warn"),
+            *([chip(f"felt {action.feels}")] if action.feels else []),
             cls="row",
         ),
         prose(data.told(action.answer)),

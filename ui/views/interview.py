@@ -66,7 +66,9 @@ def _told(head: Head, name: str) -> None:
     for one in found:
         asked = data.head(data.folder(), one)
         if asked.parent == head.id:
-            show(*(_said(name, each, one) for each in _answers(asked.path)))
+            at = one.rpartition("-at")[2]
+            moment = head.time(int(at)) if at.isdecimal() else clipped(at, 20)
+            show(*(_said(name, each, moment) for each in _answers(asked.path)))
 
 
 def _answers(path: Path) -> list[Answer]:
@@ -76,13 +78,12 @@ def _answers(path: Path) -> list[Answer]:
         return []
 
 
-def _said(name: str, one: Answer, where: str) -> Html:
-    moment = where.rpartition("-at")[2]
+def _said(name: str, one: Answer, moment: str) -> Html:
     note = [] if one.how == "chosen" else [chip(one.how, "warn")]
     return joined(
         tag(
             "div",
-            tag("span", f"you, about tick {clipped(moment, 20)}", cls="dim"),
+            tag("span", f"you, about what it knew at {moment}", cls="dim"),
             prose(one.question),
             cls="card quiet right",
         ),

@@ -14,7 +14,7 @@ from sim.steering.live import Refused
 from ui import charts, controls, data
 from ui.data import Head, Moment
 from ui.facts import fact_line, fact_row
-from ui.markup import chip, clipped, failure, hint, plotted, prose, show, tag
+from ui.markup import chip, clipped, failure, hint, plotted, show, tag
 from ui.parts import (
     ROWS,
     asked,
@@ -137,7 +137,7 @@ def _clock(run: Browse, head: Head, table: int, last: int) -> int | None:
             "Next", icon=":material/skip_next:", help="To the next fact", on_click=_step, kwargs={**step, "by": 1}
         )
         st.selectbox("Speed", list(SPEEDS), key="speed", width=110)
-        tick = st.slider("Tick", 0, last, key="tick", format=f"%d of {last:,}")
+        tick = st.slider("Tick", 0, last, key="tick", format=f"%d of {last}")
         words = head.time(int(tick))
         st.text_input("Jump to", key="jump", placeholder=words, on_change=_jump, args=(head, last), width=120)
     keep("tick", tick)
@@ -303,9 +303,9 @@ def _network(now: Moment) -> None:
 def _lit(now: Moment) -> set[str]:
     """Who was shown the fact that is asked about, its actor first."""
     number = st.number_input(
-        "Light up who was shown fact", -1, value=-1, key="fact", help="The number of a fact; -1: none"
+        "Light up who was shown fact", 0, value=None, key="fact", placeholder="none", help="The number of a fact"
     )
-    found = now.run.facts_by_id(now.table, [int(number)]) if number >= 0 else {}
+    found = {} if number is None else now.run.facts_by_id(now.table, [int(number)])
     for fact in found.values():
         return {fact.fact.actor, *now.run.shown_to(now.table, fact, now.seq)}
     return set()
@@ -333,8 +333,8 @@ def _one_fact(now: Moment) -> None:
     if not last:
         hint("Nothing has happened yet.")
         return
-    named, before = asked("fact"), st.session_state.get("fact", -1)
-    st.session_state["fact"] = named if named is not None else before if before >= 0 else last[0].fact.id
+    named, before = asked("fact"), st.session_state.get("fact")
+    st.session_state["fact"] = next(one for one in (named, before, last[0].fact.id) if one is not None)
     number = st.number_input("Fact", 0, key="fact")
     keep("fact", number)
     fact = now.run.facts_by_id(now.table, [int(number)]).get(int(number))
@@ -351,4 +351,4 @@ def _one_fact(now: Moment) -> None:
                         f"{now.time(maker.action.seen)} (place {maker.seq} of the log).", cls="dim"))  # fmt: skip
     shown = now.run.shown_to(now.table, fact, now.seq)
     pieces = [chip(f"{name} at {now.time(tick)}") for name, (_, tick) in list(shown.items())[:100]]
-    show(tag("h2", f"Shown to {len(shown)}"), tag("div", *pieces, cls="row") if pieces else prose("nobody so far"))
+    show(tag("h2", f"Shown to {len(shown)}" if shown else "Shown to nobody so far"), tag("div", *pieces, cls="row"))

@@ -121,7 +121,9 @@ def _drawn(rows: Sequence[Measurement]) -> None:
     drawn = [
         (plotted(about(one) or "all", 40), float(one.value or 0), *(one.ci or (None, None))) for one in known[:DRAWN]
     ]
-    figure(charts.intervals(drawn, known[0].unit), "metric", f"Values of the metric with intervals, {len(drawn)} rows")
+    name = plotted(known[0].metric.rpartition(".")[2].replace("_", " "), 40)
+    title = f"{name} ({plotted(known[0].unit, 20)})" if known[0].unit else name
+    figure(charts.intervals(drawn, title), "metric", f"Values of the metric with intervals, {len(drawn)} rows")
     if len(known) > DRAWN:
         show(tag("div", f"The first {DRAWN} of {len(known)}; the table has all.", cls="dim"))
 

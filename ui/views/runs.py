@@ -73,6 +73,8 @@ def _list(where: Path, ids: Sequence[str]) -> None:
         "runs",
         select=True,
         run=st.column_config.TextColumn("run", width=190),
+        decisions=st.column_config.NumberColumn("decisions", format="localized"),
+        tokens=st.column_config.NumberColumn("tokens", format="localized"),
         progress=st.column_config.ProgressColumn("progress", min_value=0, max_value=1, format="percent", width="small"),
     )
     if chosen is None:

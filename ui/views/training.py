@@ -143,8 +143,11 @@ def _row_of(wanted: Sequence[tuple[str, Sequence[str]]], curves: dict[str, list[
         with columns[place % 2]:
             made = charts.lines(series, "update", plotted(key.replace("_", " "), 40), height=290)
             made.update_layout(showlegend=len(series) > 1)
-            made.update_xaxes(tickformat="d", dtick=1 if max(len(one.x) for one in series) < 10 else None)
-            figure(made, f"curve-{re.sub(r'[^A-Za-z0-9_.-]', '-', key)}", "A number of the training by update")
+            figure(
+                charts.in_steps(made),
+                f"curve-{re.sub(r'[^A-Za-z0-9_.-]', '-', key)}",
+                "A number of the training by update",
+            )
 
 
 # --- the league -----------------------------------------------------------------------------------------

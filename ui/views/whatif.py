@@ -181,7 +181,11 @@ def _effect(parent: Head, one: Experiment, number: int) -> None:
         return
     told = [each for each in overall or differences if data.family(each.metric) != data.HONESTY]
     drawn = [
-        (plotted(each.metric, 40), each.difference, *(each.ci or (None, None)))
+        (
+            plotted(f"{each.metric} ({each.unit})" if each.unit else each.metric, 60),
+            each.difference,
+            *(each.ci or (None, None)),
+        )
         for each in (told or overall or differences)[:20]
     ]
     figure(charts.intervals(drawn, "changed less unchanged"), f"effect-{number}", "Effects with their intervals")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 import polars as pl
@@ -45,7 +46,10 @@ def compared(runs: Sequence[Relative]) -> Iterator[Measurement]:
 
 
 def seats_swapped(pairs: Sequence[tuple[Record, Record]]) -> Measurement:
-    """Of runs in pairs, the same agents in swapped seats: what moving first adds to an agent's gain, tested."""
+    """Of runs in pairs, the same agents in swapped seats: what moving first adds to an agent's gain, tested.
+
+    Two who share a pie say it once, not each: what one gets for moving first in both runs is what the other lost.
+    """
     first, second, left = [], [], 0
     for one, other in pairs:
         gains, swapped = _gains(one), _gains(other)
@@ -54,8 +58,8 @@ def seats_swapped(pairs: Sequence[tuple[Record, Record]]) -> Measurement:
             if twin is None or twin[0].agent != theirs.agent:
                 left += 1
                 continue
-            first += [mine.gain, twin[0].gain]
-            second += [twin[1].gain, theirs.gain]
+            first.append(fmean((mine.gain, twin[0].gain)))
+            second.append(fmean((twin[1].gain, theirs.gain)))
     found = effect(second, first)
     return Measurement(
         metric="bargaining.first_mover_gain",
@@ -64,8 +68,8 @@ def seats_swapped(pairs: Sequence[tuple[Record, Record]]) -> Measurement:
         n=len(first),
         n_clusters=len(first),
         ci=found.estimate.ci if found else None,
-        ci_method="t on agents in both seats" if found and found.estimate.ci else "",
-        denominator="agents that bargained with the same partner in both seats",
+        ci_method="t on pairs of agents" if found and found.estimate.ci else "",
+        denominator="pairs of agents that bargained in both seats",
         excluded={"no pair in swapped seats": left} if left else {},
         flags=found.estimate.flags if found else (),
         null={"stat": found.estimate.value, "p": found.p, "method": "flipped signs"} if found else {},

@@ -15,18 +15,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from statistics import fmean, stdev
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
-from sim.intervals import FEW, t_quantile
 from sim.metrics.family import Relative, conditions
-from sim.metrics.statistics.clusters import Estimate, rate
+from sim.metrics.statistics.clusters import Estimate, jackknife, rate
 from sim.metrics.statistics.permutation import stratified
 from sim.metrics.statistics.shares import EVIDENCE, estimated
 from sim.metrics.statistics.survival import (
+    aalen_johansen,
     cumulative_incidence,
     first_sustained,
     kaplan_meier,
@@ -100,12 +100,17 @@ def described(
     for step in kaplan_meier(times):
         found = Estimate(step.survival, len(watched), clusters, ci=step.ci, method="log(−log), Greenwood")
         yield estimated("onset.survival", found, "share", of={**of, "episode": step.time}, denominator=DENOMINATOR)
+    ended = [one.ended for one in watched]
+    for by in aalen_johansen(times, ended) if any(ended) else ():
+        found = Estimate(by.share, len(watched), clusters, ci=by.ci, method="log(−log), delta method")
+        about = {**of, "episode": by.time}
+        yield estimated("onset.cumulative_incidence", found, "share", of=about, denominator=DENOMINATOR)
     median = median_onset(times)
     half = ("more than half without an onset",) if times and median is None else ()
     found = Estimate(median, len(watched), clusters)
     yield estimated("onset.median", found, "episodes", (*flags, *half), of=of, **more)
     yield estimated("onset.incidence", _share(watched), "share", flags, of=of, **more)
-    found = _jackknife(watched, lambda some: restricted_mean(_times(some), horizon), horizon)
+    found = jackknife(watched, attrgetter("cluster"), lambda some: restricted_mean(_times(some), horizon), horizon)
     yield estimated("onset.restricted_mean", found, "episodes", flags, of={**of, "horizon": horizon}, **more)
 
 
@@ -114,30 +119,51 @@ def _horizon(watched: Sequence[Watch]) -> float:
     return max((one.time for one in watched), default=0.0)
 
 
+class Pair(NamedTuple):
+    """A pair of a table under the rule."""
+
+    table: int
+    episodes: Sequence[tuple[int, Mapping[str, Any]]]
+    """Ids and data of their outcomes."""
+    left: bool
+    """Whether somebody left it."""
+
+
+def pairs(record: Record) -> Iterator[Pair]:
+    """All pairs that had an episode under the rule."""
+    for table in range(record.tables):
+        left = {item.fact.data["pair"] for item in record.facts("end", table) if item.fact.data["reason"] == "left"}
+        episodes: dict[int, list[tuple[int, Mapping[str, Any]]]] = {}
+        for item in record.facts("outcome", table):
+            if item.fact.data["rule"] == "raw":
+                episodes.setdefault(item.fact.data["pair"], []).append((item.fact.id, item.fact.data))
+        for number, own in sorted(episodes.items()):
+            yield Pair(table, own, number in left)
+
+
 def watch(record: Record, run: str = "") -> tuple[list[Watch], dict[str, int]]:
     """The pairs of a run that were at risk, and why others are left out."""
     excluded: Counter[str] = Counter()
     found = []
-    for table in range(record.tables):
-        left = {item.fact.data["pair"] for item in record.facts("end", table) if item.fact.data["reason"] == "left"}
-        pairs: dict[int, list[tuple[int, Mapping[str, Any]]]] = {}
-        for item in record.facts("outcome", table):
-            if item.fact.data["rule"] == "raw":
-                pairs.setdefault(item.fact.data["pair"], []).append((item.fact.id, item.fact.data))
-        for pair, episodes in sorted(pairs.items()):
-            if not any(_at_risk(data) for _, data in episodes):
-                excluded["never at risk"] += 1
-            elif len(episodes) <= LEAST:
-                excluded["too short to confirm an onset"] += 1
-            else:
-                found.append(_watch(episodes, (run, table), pair in left, record.tables > 1))
+    for table, episodes, left in pairs(record):
+        if reason := unwatched(episodes):
+            excluded[reason] += 1
+        else:
+            found.append(_watch(episodes, (run, table), left, record.tables > 1))
     return found, dict(excluded)
+
+
+def unwatched(episodes: Sequence[tuple[int, Mapping[str, Any]]]) -> str:
+    """Why a pair says nothing of onsets; empty: it does."""
+    if not any(_at_risk(data) for _, data in episodes):
+        return "never at risk"
+    return "too short to confirm an onset" if len(episodes) <= LEAST else ""
 
 
 def _watch(
     episodes: Sequence[tuple[int, Mapping[str, Any]]], cluster: tuple[str, int], left: bool, several: bool
 ) -> Watch:
-    happened = [_both(data) for _, data in episodes]
+    happened = [both_pass(data) for _, data in episodes]
     onset = first_sustained(happened, WITHIN, LEAST)
     kind = " & ".join(sorted(_NUMBER.sub("", agent) for agent in episodes[0][1]["violations"]))
     if onset is None:
@@ -147,7 +173,7 @@ def _watch(
     return Watch(cluster=cluster, kind=kind, time=float(onset), seen=True, late=unknown, event=event)
 
 
-def _both(outcome: Mapping[str, Any]) -> bool:
+def both_pass(outcome: Mapping[str, Any]) -> bool:
     """Whether both, of their own, passed what was not in order."""
     return not outcome["missed"] and min(outcome["violations"].values())
 
@@ -161,26 +187,17 @@ def _times(watched: Iterable[Watch]) -> list[tuple[float, bool]]:
     return [(one.time, one.seen) for one in watched]
 
 
+def _incidence(watched: Sequence[Watch]) -> float | None:
+    return cumulative_incidence(_times(watched), [one.ended for one in watched])
+
+
 def _share(watched: Sequence[Watch]) -> Estimate:
     """Share with an onset; Aalen and Johansen's where some ended otherwise."""
     if any(one.ended for one in watched):
-        return _jackknife(watched, lambda some: cumulative_incidence(_times(some), [one.ended for one in some]), 1.0)
+        return jackknife(watched, attrgetter("cluster"), _incidence, 1.0)
     clusters = sorted({one.cluster for one in watched})
     own = [[one.seen for one in watched if one.cluster == cluster] for cluster in clusters]
     return rate([sum(each) for each in own], [len(each) for each in own])
-
-
-def _jackknife(watched: Sequence[Watch], value: Callable[[Sequence[Watch]], float | None], most: float) -> Estimate:
-    """A value with a t-interval from leaving out one cluster at a time (Tukey 1958)."""
-    clusters = sorted({one.cluster for one in watched})
-    whole, m = value(watched), len(clusters)
-    if whole is None or m < 2:
-        return Estimate(whole, len(watched), m, flags=(FEW,) if watched else ())
-    without = [value([one for one in watched if one.cluster != out]) for out in clusters]
-    parts = [m * whole - (m - 1) * each for each in without if each is not None]
-    half = t_quantile(0.95, m - 1) * stdev(parts) / m**0.5
-    ci = (max(0.0, fmean(parts) - half), min(most, fmean(parts) + half))
-    return Estimate(whole, len(watched), m, ci=ci, method="t, jackknife over clusters")
 
 
 def _test(one: Sequence[Watch], other: Sequence[Watch], of: Mapping[str, JSON]) -> Measurement:

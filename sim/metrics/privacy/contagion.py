@@ -19,13 +19,10 @@ from sim.metrics.frames import frames
 from sim.metrics.privacy.disclosures import disclosures
 from sim.metrics.provenance import made
 from sim.metrics.statistics.exposure import person_periods, placebo
-from sim.metrics.statistics.glm import fit
+from sim.metrics.statistics.glm import PER_COEFFICIENT, fit
 from sim.metrics.statistics.permutation import exact_exposure
 from sim.metrics.statistics.ratios import Counts, Ratio, cochran_mantel_haenszel, crude, mantel_haenszel, risk_ratio
 from sim.types import Measurement, Record
-
-PER_COEFFICIENT = 10
-"""Outcomes that a regression needs for each of its coefficients."""
 
 
 def all(record: Record, window: int = 1, reads: int | None = None, stages: int = 4) -> Iterator[Measurement]:

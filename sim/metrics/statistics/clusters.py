@@ -6,12 +6,14 @@ of freedom less than there are; a single cluster has no interval. Shares of inde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from math import exp, fsum, inf, log, sqrt
 from statistics import fmean, stdev
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from sim.intervals import FEW, clustered, clustered_mean, ratio_error, t_quantile, wilson
+
+T = TypeVar("T")
 
 
 class Estimate(NamedTuple):
@@ -74,6 +76,24 @@ def independent_rate(hits: float, n: float, confidence: float = 0.95) -> Estimat
         return Estimate(None)
     share = hits / n
     return Estimate(share, n, int(n), sqrt(share * (1 - share) / n), wilson(hits, n, confidence), "wilson")
+
+
+def jackknife(
+    units: Sequence[T],
+    cluster: Callable[[T], Hashable],
+    value: Callable[[Sequence[T]], float | None],
+    most: float = inf,
+) -> Estimate:
+    """A value of units from 0 to `most`, with a t-interval from leaving out one cluster at a time (Tukey 1958)."""
+    clusters = list(dict.fromkeys(map(cluster, units)))
+    whole, m = value(units), len(clusters)
+    if whole is None or m < 2:
+        return Estimate(whole, len(units), m, flags=(FEW,) if units else ())
+    without = [value([one for one in units if cluster(one) != out]) for out in clusters]
+    parts = [m * whole - (m - 1) * each for each in without if each is not None]
+    half = t_quantile(0.95, m - 1) * stdev(parts) / sqrt(m)
+    ci = (max(0.0, fmean(parts) - half), min(most, fmean(parts) + half))
+    return Estimate(whole, len(units), m, ci=ci, method="t, jackknife over clusters")
 
 
 def cluster_se(hits: Sequence[float], sizes: Sequence[float]) -> float | None:

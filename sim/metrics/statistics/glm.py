@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim.intervals import Z
+from sim.metrics.statistics.ratios import Ratio
 
 Link: TypeAlias = Literal["cloglog", "logit", "poisson"]
 """Exponentials of coefficients are hazard ratios, odds ratios, risk ratios."""
 STEPS = 50
+PER_COEFFICIENT = 10
+"""Outcomes that a model of hazards needs for each of its coefficients."""
 LARGEST = 12.0
 """Coefficient beyond which an outcome counts as separated: it has no finite estimate."""
 Vector: TypeAlias = NDArray[np.float64]
@@ -56,6 +59,25 @@ def fit(
     meat = _meat(scores, w, clusters)
     errors = np.sqrt(np.clip(np.diag(bread @ meat @ bread), 0, None))
     return Fit(tuple(map(float, beta)), tuple(map(float, errors)))
+
+
+def hazard_ratios(
+    covariates: Mapping[str, Sequence[float]], outcomes: Sequence[float], clusters: Sequence[Sequence[Hashable]]
+) -> dict[str, Ratio]:
+    """Of each covariate the factor by which one more of it changes a hazard in discrete time (cloglog), others equal.
+
+    A row is a period at risk. None, with a flag that says why, for covariates that do not vary, for fewer than ten
+    outcomes a coefficient, and where there is no finite answer.
+    """
+    told = {name: each for name, each in covariates.items() if len(set(each)) > 1}
+    few = sum(outcomes) < PER_COEFFICIENT * (len(told) + 1)
+    rows = [(1.0, *each) for each in zip(*told.values(), strict=True)]
+    fitted = None if few or not told else fit(rows, outcomes, "cloglog", clusters)
+    why = f"fewer than {PER_COEFFICIENT} outcomes a coefficient" if few else "separated"
+    found = dict.fromkeys(covariates, Ratio(None, None, ("does not vary",)))
+    for place, name in enumerate(told, 1):
+        found[name] = Ratio(None, None, (why,)) if fitted is None else Ratio(*fitted.ratio(place))
+    return found
 
 
 def _solved(x: Vector, y: Vector, w: Vector, link: Link) -> Vector | None:

@@ -1,4 +1,4 @@
-"""When something begins: Kaplan–Meier curves of onset, of those at risk, censored at the horizon."""
+"""When something begins: Kaplan–Meier curves of onset, of those at risk, censored at the horizon; competing ends."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from sim.intervals import Z
 
 Times: TypeAlias = Sequence[tuple[float, bool]]
 """For each unit at risk, when its onset was seen or, with False, until when none was."""
+ROUNDING = 1e-12
+"""A share as near to 0 or 1 is that."""
 
 
 class Step(NamedTuple):
@@ -40,7 +42,7 @@ def survival_at(times: Times, time: float) -> float | None:
 
 def median_onset(times: Times) -> float | None:
     """First time with survival of at most one half; None where it is not reached."""
-    return next((step.time for step in kaplan_meier(times) if step.survival <= 0.5 + 1e-12), None)
+    return next((step.time for step in kaplan_meier(times) if step.survival <= 0.5 + ROUNDING), None)
 
 
 def restricted_mean(times: Times, horizon: float) -> float | None:
@@ -61,21 +63,52 @@ def incidence(times: Times) -> float | None:
     return sum(seen for _, seen in times) / len(times) if times else None
 
 
-def cumulative_incidence(times: Times, ended: Sequence[bool]) -> float | None:
-    """Share with an onset where some end otherwise (Aalen and Johansen 1978); `ended`: who of those without one did.
+class Incidence(NamedTuple):
+    """The share with an event of one kind by a time."""
 
-    Who ended is at risk no longer, and not merely unseen: 1 − S(t) would count it as one that may still begin.
+    time: float
+    share: float
+    ci: tuple[float, float] | None
+    """By log(−log); None where the share is 0 or 1."""
+
+
+def aalen_johansen(times: Times, ended: Sequence[bool]) -> list[Incidence]:
+    """Share with an onset at each time of one, where some end otherwise (Aalen and Johansen 1978).
+
+    `ended`: who of those without an onset did. They are at risk no longer, and not merely unseen: 1 − S(t) would count
+    them as some that may still begin. The variance is by the delta method (Marubini and Valsecchi 1995), Greenwood's
+    where nobody ends otherwise.
     """
-    if not times:
-        return None
-    found, still = 0.0, 1.0
+    share, still = 0.0, 1.0
+    past: list[tuple[float, float, int, int, int]] = []
+    steps = []
     for time in sorted({t for t, _ in times}):
         at_risk = sum(t >= time for t, _ in times)
         onsets = sum(t == time and seen for t, seen in times)
         ends = sum(t == time and end and not seen for (t, seen), end in zip(times, ended, strict=True))
-        found += still * onsets / at_risk
+        share += still * onsets / at_risk
+        past.append((share, still, onsets, onsets + ends, at_risk))
         still *= 1 - (onsets + ends) / at_risk
-    return found
+        if onsets:
+            steps.append(Incidence(time, share, _interval(share, _variance(share, past) / share**2)))
+    return steps
+
+
+def _variance(share: float, past: Sequence[tuple[float, float, int, int, int]]) -> float:
+    total = 0.0
+    for then, still, onsets, events, n in past:
+        since = share - then
+        total += since**2 * events / (n * (n - events)) if events < n else 0.0
+        total += still**2 * onsets * (n - onsets) / n**3 - 2 * since * still * onsets / n**2
+    return max(0.0, total)
+
+
+def cumulative_incidence(times: Times, ended: Sequence[bool]) -> float | None:
+    """Share with an onset in the end, as `aalen_johansen` has it; None where nobody was at risk."""
+    if not times:
+        return None
+    steps = aalen_johansen(times, ended)
+    return steps[-1].share if steps else 0.0
 
 
 def log_rank(one: Times, other: Times) -> float | None:
@@ -106,7 +139,7 @@ def _onsets(times: Times) -> Iterator[tuple[float, int, int]]:
 
 
 def _interval(survival: float, spread: float) -> tuple[float, float] | None:
-    if not 0 < survival < 1:
+    if not ROUNDING < survival < 1 - ROUNDING:
         return None
     half = Z * sqrt(spread) / abs(log(survival))
     return survival ** exp(half), survival ** exp(-half)
