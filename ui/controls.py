@@ -1,4 +1,4 @@
-"""What the page may do to runs, each on a press of a button and never on a look: start, go on, stop, fork, delete.
+"""What the page may do to runs, each on a press of a button and never on a look: start, go on, stop, measure, fork.
 
 Commands run as processes of their own, as they would in a terminal: they outlive the page.
 """
@@ -89,6 +89,11 @@ def resume(name: str, where: Path) -> None:
     """Go on with a run in a process of its own, and wait until it holds the file. Raises Refused."""
     path = where / f"{name}.db"
     _wait(command("resume", name, "--quiet", where=where), lambda: held(path))
+
+
+def follow(name: str, where: Path) -> Started:
+    """Measure a run while it goes on, in a process of its own that ends with the run."""
+    return command("measure", name, "--follow", "--quiet", where=where)
 
 
 def _wait(started: Started, there: Callable[[], bool]) -> None:

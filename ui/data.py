@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from sim.record.schema import Manifest
 from sim.scenarios.yaml_text import read_yaml
 from sim.types import AgentId, Measurement, Member, RecordedFact
 from sim.wording import audience as audience
+from sim.wording import so_far
 from sim.wording import told as told
 
 WORDS = {"interrupted": "stopped, resumable", "paused": "paused, resumable", "no run": "not readable"}
@@ -118,7 +119,7 @@ def head(where: Path, name: str) -> Head:
     if found.status != "running":  # only whoever holds the file tells the two apart
         return found
     with Browse(path) as run:
-        return found if run.status == "running" else _head(path, (*stamp(path), -1))
+        return replace(found, status=standing(run))
 
 
 @lru_cache(maxsize=KEPT)
@@ -202,6 +203,15 @@ def measured(where: Path, run: str) -> list[Measurement]:
     """All measurements of a run."""
     with numbers(where) as found:
         return [one for _, one in found.measurements(run=run)] if found else []
+
+
+def measured_so_far(where: Path, head: Head) -> tuple[list[Measurement], str]:
+    """What was measured on a run that has not ended, and up to when it holds in words; nothing of one that has."""
+    if head.status == "finished":
+        return [], ""
+    with numbers(where) as found:
+        held = found.so_far(head.id) if found else []
+    return [one for _, one in held], so_far([tick for tick, _ in held], head.tick_ms) if held else ""
 
 
 HONESTY = "honesty"

@@ -40,10 +40,11 @@ def moments(path: Path, metrics: Sequence[str] = (), secrets: Sequence[Secret] =
     wanted = [metric_named(dotted, Path()) for dotted in metrics]
     before: Prefix | None = None
     found: Sequence[Measurement] = ()
-    status = "running"
+    status, fresh = "running", False
     while status == "running":
         with Run(path) as run:  # how it stands, then how far it is: a finished run is seen to its end
-            status, name = standing(run), run.manifest().id
+            name = run.manifest().id
+            status = run.manifest().status if fresh else standing(run)  # whoever holds one that grows is not looked for
         with Prefix(path, secrets) as now:
             fresh = now.mark.rows > 0 and (before is None or now.mark != before.mark)
             if fresh:

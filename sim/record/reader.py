@@ -139,7 +139,10 @@ class Run(Committed):
     def status(self) -> str:
         """running, paused, interrupted, failed or finished; interrupted if it says running and nobody holds it."""
         status = self.manifest().status
-        return "interrupted" if status == "running" and not held(self.path) else status
+        if status == "running" and not held(self.path):
+            status = self.manifest().status  # it may have ended between the two looks
+            return "interrupted" if status == "running" else status
+        return status
 
     # --- what metrics read ----------------------------------------------------------------------------
 

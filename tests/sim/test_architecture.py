@@ -74,7 +74,7 @@ MEASURES = {"numpy", "polars", "scipy", "rapidfuzz"}
 CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "time_ns", "monotonic_ns", "now", "utcnow", "today"}
 READS_THE_CLOCK = {
     "sim/commands/progress.py": "the live display",
-    "sim/commands/following.py": "when a run that goes on is measured again",
+    "sim/commands/following.py": "how long measuring takes, for as long a rest",
     "sim/runs.py": "when a run was made",
     "sim/fork.py": "when a run was made",
     "sim/steering/pace.py": "how fast simulated time may pass",

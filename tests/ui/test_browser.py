@@ -367,8 +367,21 @@ def paused_and_stepped(own: Watched, path: Path) -> None:
             own.page.wait_for_timeout(100)
         assert run.last_seq(0) > before
     own.page.get_by_text(re.compile("^paused ·")).wait_for()
+    measured_meanwhile(own)
     own.page.get_by_role("button", name="Go on").click()
     own.page.get_by_role("button", name="Pause").wait_for()
+
+
+def measured_meanwhile(own: Watched) -> None:
+    """Numbers so far come by the press of a button, and by themselves after it."""
+    own.open("measures?run=talk")
+    own.page.get_by_text("Nothing is measured on this run").wait_for()
+    own.page.get_by_role("button", name="Measure while it runs").click()
+    own.page.get_by_text(re.compile("^so far, at ")).wait_for()
+    expect(own.page.locator(".ag .card").first).to_be_visible()
+    expect(own.page.get_by_role("button", name="Measure while it runs")).to_be_disabled()
+    own.open("live?run=talk")
+    own.page.get_by_text(re.compile("^paused ·")).wait_for()
 
 
 def ended(path: Path) -> str:

@@ -6,6 +6,8 @@ import io
 import json
 import math
 import shutil
+import sqlite3
+from contextlib import closing
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,7 +19,9 @@ from streamlit.testing.v1 import AppTest
 
 from sim.fork import fork
 from sim.library import measure
+from sim.metrics.following import moments
 from sim.record.browse import END, Browse
+from sim.record.committed import lock_of
 from sim.record.project import Project
 from sim.record.reader import Run
 from sim.record.store import Store
@@ -334,6 +338,34 @@ def test_a_run_that_is_not_fit_for_claims_says_so_first(
 
 def test_a_run_without_numbers_says_how_to_get_them(seen: Seen) -> None:
     assert "agora measure waiting" in text_of(clean(seen("measures", run="waiting")))
+
+
+def test_a_run_that_goes_on_shows_its_numbers_so_far_and_a_button_that_measures_it(
+    seen: Seen, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "market.db"
+    shutil.copy(folder / "market.db", path)
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE run SET status = 'running'")
+    monkeypatch.setenv("AGORA_RUNS", str(tmp_path))
+    with lock_of(path):
+        test = clean(seen("measures"))
+        assert [one.label for one in test.button if not one.disabled] == ["Measure while it runs"]
+        assert "Nothing is measured" in text_of(test)
+        moment = next(moments(path))
+        test = clean(test.run())
+        assert f"so far, at {run_time(moment.mark.tick)}" in text_of(test)
+        assert "efficiency" in text_of(test)
+        (row,) = clean(seen("runs")).dataframe[0].value.to_dict("records")
+        assert "efficiency" in row["measures"]
+        assert row["measures"].endswith(f"so far, at {run_time(moment.mark.tick)}")
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE run SET status = 'finished'")
+    assert "Nothing is measured" in text_of(clean(seen("measures"))), "numbers so far are not taken for final ones"
+    measure(path)
+    test = clean(seen("measures"))
+    assert "so far" not in text_of(test)
+    assert not test.button
 
 
 def test_two_runs_beside_each_other(seen: Seen) -> None:

@@ -7,15 +7,19 @@ from collections.abc import Sequence
 from itertools import groupby
 from operator import itemgetter
 
+import streamlit as st
+
 from sim.commands.measured import about
 from sim.record.browse import Browse
 from sim.types import Measurement
-from ui import charts, data
+from ui import charts, controls, data
 from ui.data import Head
 from ui.facts import fact_line
-from ui.markup import clipped, hint, plotted, prose, show, tag
-from ui.parts import badge, choice, chosen_run, chosen_table, figure, opened, table, title
+from ui.markup import chip, clipped, failure, hint, plotted, prose, show, tag
+from ui.parts import badge, choice, chosen_run, chosen_table, figure, opened, table, title, watch
 
+EVERY = 2.0
+"""Seconds between two looks at the numbers of a run that goes on."""
 DRAWN = 40
 """Most rows of a figure."""
 BEHIND = 30
@@ -29,9 +33,25 @@ def page() -> None:
     head = chosen_run()
     if head is None:
         return
-    at = chosen_table(head)
-    found = data.measured(data.folder(), head.id)
-    title("Measures", tag("b", clipped(head.id, 60)), badge(head))
+    watch([head])
+    moving = _moving(head)
+    st.fragment(_numbers, run_every=EVERY if moving else None)(head, chosen_table(head), moving)
+
+
+def _moving(head: Head) -> bool:
+    """Whether there is more to come: numbers so far, or the final ones of a run that has just finished."""
+    return head.status in ("running", "finished") and not data.measured(data.folder(), head.id)
+
+
+def _numbers(head: Head, at: int, moving: bool) -> None:
+    found, when = data.measured(data.folder(), head.id), ""
+    if moving and found:  # what makes it look again is set when the whole page is drawn
+        st.rerun()
+    if not found:
+        found, when = data.measured_so_far(data.folder(), head)
+    title("Measures", tag("b", clipped(head.id, 60)), badge(head), *([chip(when, "live")] if when else []))
+    if moving and head.status == "running":
+        _follow(head)
     if not found:
         hint(f"Nothing is measured on this run: that is done when a run has finished, or by: agora measure {head.id}")
         return
@@ -50,9 +70,26 @@ def page() -> None:
     _drawn(rows)
     chosen = table([_row(one) for one in rows], "measures", select=True)
     show(tag("div", "Choose a row in the first column to see the events behind it.", cls="dim"))
-    if chosen is not None:
+    if chosen is not None and chosen < len(rows):
         with opened(head) as run:
             _behind(run, head, rows[chosen], at)
+
+
+def _follow(head: Head) -> None:
+    """Start what measures the run while it goes on, and say so where that came to nothing."""
+    key = f"follows-{head.id}"
+    started: controls.Started | None = st.session_state.get(key)
+    code = started.process.poll() if started else 0
+    if st.button(
+        "Measure while it runs",
+        icon=":material/monitoring:",
+        disabled=code is None,
+        help="By agora measure --follow, which ends with the run",
+    ):
+        st.session_state[key] = controls.follow(head.id, data.folder())
+        st.rerun(scope="fragment")
+    if started and code:
+        failure(started.text())
 
 
 def _order(one: Measurement) -> tuple[object, ...]:

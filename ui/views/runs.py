@@ -67,7 +67,7 @@ def _list(where: Path, ids: Sequence[str]) -> None:
     with data.numbers(where) as numbers:
         tags = numbers.all_tags() if numbers else {}
         overall = numbers.overall() if numbers else {}
-    rows = [_row(one, tags, overall) for one in heads]
+    rows = [_row(one, tags, *_headlines(where, one, overall)) for one in heads]
     chosen = table(
         rows,
         "runs",
@@ -83,11 +83,19 @@ def _list(where: Path, ids: Sequence[str]) -> None:
     _one(where, heads[chosen], tags.get(heads[chosen].id, ()))
 
 
-def _row(head: Head, tags: Mapping[str, Sequence[str]], overall: Mapping[str, list[Measurement]]) -> dict[str, object]:
-    found = overall.get(head.id, [])
+def _headlines(where: Path, head: Head, overall: Mapping[str, list[Measurement]]) -> tuple[list[Measurement], str]:
+    """The final numbers about everybody, or those so far and up to when they hold."""
+    if head.id in overall:
+        return overall[head.id], ""
+    held, when = data.measured_so_far(where, head)
+    return [one for one in held if not one.of], when
+
+
+def _row(head: Head, tags: Mapping[str, Sequence[str]], found: Sequence[Measurement], when: str) -> dict[str, object]:
     known = [one for one in found if one.value is not None and data.family(one.metric) != data.HONESTY][:HEADLINES]
     headlines = ["not fit for claims"] * bool(data.unfit(found))
     headlines += [f"{one.metric.rpartition('.')[2]} {one.value:.3g}" for one in known]
+    headlines += [when] * bool(when)
     return {
         "state": head.words,
         "run": head.id,
