@@ -32,6 +32,7 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.collusion.paraphrase:effect": ("rewritten messages", "paraphrase"),
     "sim.metrics.collusion.rigging:against": ("rigged bids", "bid screen"),
     "sim.metrics.collusion.rigging:screens": ("rigged bids", "variance screen", "rotation"),
+    "sim.metrics.collusion.worded:all": ("type told by words",),
     "sim.metrics.collusion.signals:all": ("hidden bits in messages", "hidden bits that others act on"),
     "sim.metrics.honesty:all": SHARES,
     "sim.metrics.honesty:attempts": RATIOS,
