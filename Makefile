@@ -13,7 +13,7 @@ demo: $(VENV)/.full  ## A society of language-model agents on this machine's CPU
 
 test: $(VENV)/.full  ## Everything: lint, types, tests
 	$(MAKE) --no-print-directory --jobs=2 lint ready
-	$(BIN)/python -m pytest -m 'not model' -n 2
+	$(BIN)/python -m pytest -m 'not model' -n 3
 	$(BIN)/python -m pytest -m model
 
 lint: $(VENV)/.full  ## Style and types
