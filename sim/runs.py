@@ -79,7 +79,17 @@ def create(
             raise scenario.error(("models", name, "policy"), message)
     branches = [Branch(table, 0, luck) for table in range(scenario.tables)] if luck else []
     planned = plan(scenario, _with_past(freeze(scenario), past) if past else None, branches)
+    _check_cast(planned)
     return stored(folder, run_id or dated(scenario.name), planned, branches=[list(one) for one in branches])
+
+
+def _check_cast(planned: Plan) -> None:
+    """Raises ScenarioError where the world will not have the cast of the first table."""
+    table = planned.tables[0]
+    try:
+        table.world.reset([player.member.seat for player in table.players], table.streams)
+    except ValueError as error:
+        raise planned.scenario.error(("cast",), f"{planned.scenario.world.use} will not have it: {error}") from error
 
 
 def dated(name: str) -> str:
