@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from sim.record.reader import Run
 from sim.sweep import Cell
 from sim.types import Measurement
 
-STATUSES = (*EXITS, "not started")
+STATUSES = (*EXITS, "running", "not started")
 
 
 def swept(cells: Sequence[Cell], names: str) -> Iterator[Any]:
@@ -54,18 +55,27 @@ def _ended(place: int, cell: Cell, statuses: Mapping[Path, str], cells: int) -> 
 
 def _measured(cells: Sequence[Cell], statuses: Mapping[Path, str]) -> Iterator[Any]:
     """A row for each number about a whole run, and each setting that has it: the mean over the finished runs."""
-    project = next(iter(statuses)).with_name(PROJECT)
-    with Numbers(project) as numbers:
-        kept = numbers.overall()
-    unfit = sum(_unfit(kept.get(path.stem, ())) for path in statuses)
+    kept = _kept(statuses)
+    unfit = sum(map(_unfit, kept.values()))
     if unfit:
         yield plain(f"{unfit} of {len(statuses)} runs are not fit for claims: agora measure RUN says why", "red")
     rows: list[tuple[str, ...]] = []
     for place, cell in enumerate(cells, 1):
-        done = {path.stem: _own(kept.get(path.stem, ())) for path in cell.runs if statuses[path] == "finished"}
+        done = {str(path): _own(kept.get(path, ())) for path in cell.runs if statuses[path] == "finished"}
         rows += [_row(one, str(place) if len(cells) > 1 else "") for one in pooled(done) if one.value is not None]
     if rows:
         yield columns(("measure", "setting", "mean", "unit", "runs", "interval"), sorted(rows, key=itemgetter(0)))
+
+
+def _kept(paths: Iterable[Path]) -> dict[Path, list[Measurement]]:
+    """What was measured about each run as a whole, by the project file beside it; none where nothing was."""
+    found: dict[Path, list[Measurement]] = {}
+    for project, own in groupby(sorted(paths), key=lambda path: path.with_name(PROJECT)):
+        if project.exists():
+            with Numbers(project) as numbers:
+                overall = numbers.overall()
+            found |= {path: overall.get(path.stem, []) for path in own}
+    return found
 
 
 def _unfit(found: Sequence[Measurement]) -> bool:
