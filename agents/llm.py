@@ -14,7 +14,15 @@ from typing import TypeAlias
 
 from agents.emotion import Emotion, told
 from agents.memory import START, Entry, Memory, clip
-from agents.prompt import identity_text, note, prompt, reflection_messages, summary_messages, system_text, thought_format
+from agents.prompt import (
+    identity_text,
+    note,
+    prompt,
+    reflection_messages,
+    summary_messages,
+    system_text,
+    thought_format,
+)
 from sim.answers import parse
 from sim.streams import Streams
 from sim.types import JSON, Action, Completion, Format, How, Member, Message, Mind, Request, Text, Turn

@@ -80,7 +80,7 @@ def prompt(
 ) -> Prompt:
     """The prompt of a turn within `context` tokens, answer included: the view first, then as much memory as fits.
 
-    `inner`: what goes on in the agent. `think`: the answer is not asked for yet, but a thought about it in so many tokens.
+    `inner`: what goes on in the agent. `think`: the answer is not asked for yet, but a thought in so many tokens.
     """
     answer = min(think or max_tokens(turn.format), context // 3)
     wanted = describe(turn.format)

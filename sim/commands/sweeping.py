@@ -104,11 +104,12 @@ def _stop_if_left_alone() -> None:
 
 
 class Together:
-    """A run in a thread of this process, on engines that others use too."""
+    """A run in a thread of this process, on engines that others use too; people are asked by each run itself."""
 
     def __init__(self, path: Path, scenario: Scenario, pools: dict[Path, Pool]) -> None:
         pool = pools.setdefault(scenario.base, Pool(scenario.base))
-        engines = {name: pool.engine(settings) for name, settings in scenario.models.items()}
+        models = {name: settings for name, settings in scenario.models.items() if not settings.person}
+        engines = {name: pool.engine(settings) for name, settings in models.items()}
         self._session: Session | None = None
         self._stops = 0
         play = partial(_played, path, self._attach, engines=engines)

@@ -20,6 +20,8 @@ from sim.sweep import Cell
 from sim.types import Measurement
 
 STATUSES = (*EXITS, "running", "not started")
+CAUSES = 3
+"""Most reasons told why runs did not come to their ends."""
 
 
 def swept(cells: Sequence[Cell], names: str) -> Iterator[Any]:
@@ -28,8 +30,11 @@ def swept(cells: Sequence[Cell], names: str) -> Iterator[Any]:
     ended = [_ended(place, cell, statuses, len(cells)) for place, cell in enumerate(cells, 1)]
     yield columns(("setting", "", *STATUSES), ended)
     yield from _measured(cells, statuses)
+    yield from _causes(statuses)
     if all(status == "finished" for status in statuses.values()):
         yield plain(f"All finished. Look: agora report {names}   agora measure {names}", "green")
+    elif "failed" in statuses.values():
+        yield plain(f"Mend it, then: agora resume {names}", "red")
     else:
         yield plain(f"Nothing is lost. Go on: agora resume {names}", "yellow")
 
@@ -65,6 +70,19 @@ def _measured(cells: Sequence[Cell], statuses: Mapping[Path, str]) -> Iterator[A
         rows += [_row(one, str(place) if len(cells) > 1 else "") for one in pooled(done) if one.value is not None]
     if rows:
         yield columns(("measure", "setting", "mean", "unit", "runs", "interval"), sorted(rows, key=itemgetter(0)))
+
+
+def _causes(statuses: Mapping[Path, str]) -> Iterator[Any]:
+    """Why runs failed or paused: each reason once, a few of them."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for path, status in statuses.items():
+        if status in ("failed", "paused"):
+            with Run(path) as run:
+                found.setdefault((status, run.manifest().cause), []).append(path.stem)
+    for (status, cause), (first, *more) in list(found.items())[:CAUSES]:
+        yield plain(f"{first}{f' and {len(more)} more' if more else ''} {status}: {cause}", "red")
+    if len(found) > CAUSES:
+        yield plain(f"… and {len(found) - CAUSES} more reasons: agora show RUN", "red")
 
 
 def _kept(paths: Iterable[Path]) -> dict[Path, list[Measurement]]:

@@ -397,4 +397,3 @@ def test_what_a_thought_does_not_take_is_left_to_the_view() -> None:
 def test_tokens_are_a_number(setting: str, wrong: Any) -> None:
     with pytest.raises(ValueError, match=rf"{setting}: .*; expected a number of tokens, 0 or more"):
         LLMAgent(member(), **{setting: wrong})
-

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from sim.record.project import Numbers, Project
 from sim.record.reader import Run
 from sim.record.store import Store
 from sim.scenarios.located import ScenarioError
+from sim.steering.channel import NotRunning, connect
+from sim.steering.people import taking
 from sim.sweep import Setting, known, settings, sweep
 from tests.commands import Agora, Process, wait_until
 
@@ -185,13 +189,17 @@ def test_a_run_that_fails_leaves_the_others(agora: Agora, tmp_path: Path) -> Non
     assert statuses(tmp_path) == {
         "pd-1-s3": "finished", "pd-1-s4": "finished", "pd-2-s3": "failed", "pd-2-s4": "failed",
     }  # fmt: skip
-    assert "Nothing is lost. Go on: agora resume 'pd-*'" in said.out
+    for run in ("pd-2-s3", "pd-2-s4"):
+        assert re.search(rf"{run} failed: table 0, tick \d+: Breaks.step raised RuntimeError: it breaks", said.out)
+    assert "Mend it, then: agora resume 'pd-*'" in said.out
+    assert re.match(r"pd-2-s4  failed: .* it breaks\n", agora("show", "pd-2-s4").out)
 
 
 def test_where_an_engine_is_out_of_service_no_more_are_begun(agora: Agora, tmp_path: Path) -> None:
     dead = {**SPOKEN, "models": {"small": {"engine": "synthetic", "dead_after": 3}}}
     said = agora("sweep", written(tmp_path, **dead), "--seeds", 3, "--name", "pd", "--jobs", 1, "-q")
     assert said.code == 3
+    assert "pd-s3 paused: the synthetic engine died after 3 calls" in said.out
     assert list(statuses(tmp_path).values()).count("not started") == 2
     assert agora("resume", "pd-*", "--budget", 5).line.endswith("go on with them one by one")
 
@@ -259,6 +267,25 @@ def test_where_one_cannot_be_read_none_is_begun(agora: Agora, tmp_path: Path) ->
     assert (said.code, "pd-s5.db is not a run" in said.line) == (2, True)
     (tmp_path / "runs" / "pd-s5.db").unlink()
     assert set(statuses(tmp_path).values()) == {"not started"}
+
+
+def test_people_are_asked_by_every_run(started: Callable[..., Process], tmp_path: Path) -> None:
+    scenario = written(tmp_path)
+    sets = [word for each in (*taking("player-1"), "world.rounds=1") for word in ("--set", each)]
+    process = started("sweep", scenario, *sets, "--seeds", 2, "--name", "pd", "-q")
+
+    def asked(path: Path) -> list[dict[str, Any]]:
+        with suppress(NotRunning), connect(path) as channel:
+            return list(channel.status()["questions"])
+        return []
+
+    folder = tmp_path / "runs"
+    wait_until(lambda: len(files(folder)) == 2 and all(map(asked, files(folder))), process)
+    for path in files(folder):
+        with connect(path) as channel:
+            channel.answer("player-1", "defect")
+    assert process.end().code == 0
+    assert set(statuses(tmp_path).values()) == {"finished"}
 
 
 def test_names_with_a_star(agora: Agora, tmp_path: Path) -> None:
