@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable
@@ -286,6 +287,13 @@ def test_people_are_asked_by_every_run(started: Callable[..., Process], tmp_path
             channel.answer("player-1", "defect")
     assert process.end().code == 0
     assert set(statuses(tmp_path).values()) == {"finished"}
+
+
+def test_a_star_names_runs_in_the_order_of_settings_whichever_ended_first(tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    made = sweep(written(tmp_path), folder, over=[f"world.rounds={list(range(2, 13))}"], name="pd")
+    os.utime(made.cells[0].runs[0], (2e9, 2e9))
+    assert find_all(folder, ["pd-*"]) == [path for cell in made.cells for path in cell.runs]
 
 
 def test_names_with_a_star(agora: Agora, tmp_path: Path) -> None:
