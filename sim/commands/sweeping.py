@@ -156,7 +156,7 @@ def play(paths: Sequence[Path], jobs: int | None = None, quiet: bool = False) ->
     def start(path: Path) -> Playing:
         return Together(path, scenarios[path], pools) if modelled else Apart(path)
 
-    board = _Board(paths, jobs or (AT_ONCE if modelled else os.cpu_count() or 1), start)
+    board = Board(paths, jobs or (AT_ONCE if modelled else os.cpu_count() or 1), start)
     before = signal.signal(signal.SIGINT, board.interrupt)
     try:
         with (
@@ -169,17 +169,18 @@ def play(paths: Sequence[Path], jobs: int | None = None, quiet: bool = False) ->
             pool.close()
 
 
-class _Board:
+class Board:
     """Which runs are waiting, going on and over; as a picture, a bar and a line for each that goes on."""
 
     def __init__(self, paths: Sequence[Path], jobs: int, start: Callable[[Path], Playing]) -> None:
-        self._count = len(paths)
+        self._count, self._over = len(paths), 0
         self._jobs = jobs
         self._start = start
         self._waiting = deque(paths)
         self._going: dict[Path, Playing] = {}
         self._interrupts = 0
         """Those not passed on yet."""
+        self._stopping = False
 
     def play(self) -> None:
         """Until none goes on and none is waiting."""
@@ -190,11 +191,13 @@ class _Board:
             time.sleep(LOOK)
             while self._interrupts:
                 self._interrupts -= 1
+                self._stopping = True
                 self._waiting.clear()
                 for one in self._going.values():
                     one.stop()
             for path in [path for path, one in self._going.items() if one.over()]:
                 del self._going[path]
+                self._over += 1
                 if status_of(path) == "paused":
                     self._waiting.clear()
 
@@ -203,10 +206,12 @@ class _Board:
         self._interrupts += 1
 
     def __rich__(self) -> Any:
-        over = self._count - len(self._waiting) - len(self._going)
         grid = Grid.grid(padding=(0, 2))
-        grid.add_row(f"{over} of {self._count} runs", ProgressBar(total=self._count, completed=over, width=40))
+        bar = ProgressBar(total=self._count, completed=self._over, width=40)
+        grid.add_row(f"{self._over} of {self._count} runs", bar)
         lines = [Text(f"  {path.stem}  {_reached(path)}") for path in list(self._going)[:SHOWN]]
+        if self._stopping:
+            lines.append(Text("  stopping; calls in flight are waited for (Ctrl-C again: stop now)", style="yellow"))
         return Group(grid, *lines)
 
 

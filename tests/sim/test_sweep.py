@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from rich.console import Console
 
 from sim import sweep as sweeps
 from sim.commands.failures import BadInput
-from sim.commands.sweeping import status_of
+from sim.commands.sweeping import Board, status_of
 from sim.library import PROJECT, files, find_all
 from sim.record.committed import held
 from sim.record.project import Numbers, Project
@@ -214,6 +217,44 @@ def test_stopped_by_ctrl_c_and_gone_on_with(agora: Agora, started: Callable[...,
     assert said.code == 130, said
     assert sorted(statuses(tmp_path).values()) == ["interrupted", "interrupted", "not started"]
     assert "agora resume 'pd-*'" in said.out
+
+
+def test_the_display_says_that_it_is_stopping_and_counts_what_is_over(tmp_path: Path) -> None:
+    made = sweep(written(tmp_path), tmp_path / "runs", seeds=3, name="pd")
+    shown: list[str] = []
+
+    class Played:
+        """Over at the second look, between which Ctrl-C comes."""
+
+        def __init__(self, path: Path) -> None:
+            self.path, self.looks, self.stops = path, 0, 0
+
+        def over(self) -> bool:
+            self.looks += 1
+            with Console(file=StringIO(), width=100, record=True) as console:
+                console.print(board)
+            shown.append(console.export_text())
+            if self.looks == 1:
+                board.interrupt(signal.SIGINT, None)
+            return self.looks == 2
+
+        def stop(self) -> None:
+            self.stops += 1
+
+    played: list[Played] = []
+
+    def start(path: Path) -> Played:
+        played.append(Played(path))
+        return played[-1]
+
+    board = Board(made.cells[0].runs, 1, start)
+    board.play()
+    first, second = shown
+    assert first.startswith("0 of 3 runs")
+    assert "Ctrl-C" not in first
+    assert second.startswith("0 of 3 runs")
+    assert "stopping; calls in flight are waited for (Ctrl-C again: stop now)" in second
+    assert [one.stops for one in played] == [1], "and no more are begun"
 
 
 def test_ctrl_c_in_a_terminal_while_the_first_is_being_started(started: Callable[..., Process], tmp_path: Path) -> None:
