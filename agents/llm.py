@@ -14,7 +14,15 @@ from typing import TypeAlias
 
 from agents.emotion import Emotion, told
 from agents.memory import START, Entry, Memory, clip
-from agents.prompt import identity_text, note, prompt, reflection_messages, summary_messages, system_text
+from agents.prompt import (
+    identity_text,
+    note,
+    prompt,
+    reflection_messages,
+    summary_messages,
+    system_text,
+    thought_format,
+)
 from sim.answers import parse
 from sim.streams import Streams
 from sim.types import JSON, Action, Completion, Format, How, Member, Message, Mind, Request, Text, Turn
@@ -30,8 +38,9 @@ class LLMAgent:
     Settings: `instructions`, words that end the system message; `memory_tokens`, the budget of its memory (a third of
     the context where not given; 0: it remembers nothing); `writer`, the entry of `models` that writes its memory (its
     own where not given); `reflect`, whether it begins with a call of its own about the episodes before this one;
-    `think`, the tokens in which it thinks before every answer, in a call of its own whose words only it sees, once (0:
-    it answers at once); `emotion`, the `Emotion` that it has, if any.
+    `think`, the tokens in which it thinks before every answer, at most a third of the context, in a call of its own
+    whose words only it sees, once (0: it answers at once); `emotion`, the `Emotion` that it has, if any. Raises
+    ValueError where one of them will not do.
     """
 
     def __init__(
@@ -47,8 +56,10 @@ class LLMAgent:
     ) -> None:
         self.member = member
         self.instructions = instructions
-        self.memory_tokens = member.context // 3 if memory_tokens is None else memory_tokens
-        self.writer, self.reflect, self.think = writer or member.model, reflect, think
+        most = member.context // 3
+        self.memory_tokens = most if memory_tokens is None else _tokens("memory_tokens", memory_tokens)
+        self.writer, self.reflect = writer or member.model, reflect
+        self.think = min(most, _tokens("think", think))
         self.emotion = None if emotion is None else Emotion(emotion)
         self._start = Memory(summary=clip(member.past, int(self.memory_tokens / 2 * START)))
         self.state: object = self._start
@@ -122,9 +133,9 @@ class LLMAgent:
         """What the agent thinks before it answers, as it is reminded of it; the memory; and what went wrong."""
         if not self.think:
             return "", memory, ""
-        wanted = Text(max_chars=max(1, int(self.think * START)))
-        asked = prompt(system, turn, memory, self.member.context, self.memory_tokens, feeling, wanted)
-        completion, memory = yield from self._ask(asked.messages(), wanted, "think", self.think, memory)
+        asked = prompt(system, turn, memory, self.member.context, self.memory_tokens, feeling, self.think)
+        wanted = thought_format(self.think)
+        completion, memory = yield from self._ask(asked.messages(), wanted, "think", asked.max_tokens, memory)
         said = completion.text or ""
         thought, reason = parse(Text(max_chars=len(said)), said)
         if thought is None or _failed(completion):
@@ -167,6 +178,12 @@ def judged(format: Format, completion: Completion) -> tuple[JSON | None, str]:
     if completion.finish == "length":
         return None, "the answer was cut off; answer more shortly"
     return parse(format, completion.text)
+
+
+def _tokens(setting: str, tokens: object) -> int:
+    if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
+        raise ValueError(f"{setting}: {tokens!r}; expected a number of tokens, 0 or more")
+    return tokens
 
 
 def _failed(completion: Completion) -> bool:

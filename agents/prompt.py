@@ -76,22 +76,27 @@ def prompt(
     context: int,
     memory_tokens: int,
     inner: str = "",
-    think: Text | None = None,
+    think: int = 0,
 ) -> Prompt:
     """The prompt of a turn within `context` tokens, answer included: the view first, then as much memory as fits.
 
-    `inner`: what goes on in the agent. `think`: the answer is not asked for yet, but such a thought about it.
+    `inner`: what goes on in the agent. `think`: the answer is not asked for yet, but a thought in so many tokens.
     """
-    answer = min(max_tokens(think or turn.format), context // 3)
+    answer = min(think or max_tokens(turn.format), context // 3)
     wanted = describe(turn.format)
     if think:
-        wanted = f"You will be asked: {wanted}\n\n{_THINK} {describe(think)}"
+        wanted = f"You will be asked: {wanted}\n\n{_THINK} {describe(thought_format(think))}"
     how, inner = (clip(text, memory.room(context // 4)) for text in (wanted, inner))
     fixed = memory.tokens(system) + memory.tokens(inner + how) + memory.tokens("x" * _NOTE) + answer + 2 * PER_MESSAGE
     left = max(0, context - fixed)
     view = clip(turn.text, memory.room(left))
     used = memory.recent(min(memory_tokens, left - memory.tokens(view)))
     return Prompt(system=system, memory=used, view=view, inner=inner, how=how, max_tokens=answer)
+
+
+def thought_format(tokens: int) -> Text:
+    """The form of a thought in so many tokens."""
+    return Text(max_chars=max(1, int(tokens * START)))
 
 
 def note(said: str | None, reason: str) -> str:

@@ -85,17 +85,22 @@ def find(folder: Path, name: str) -> Path:
 def find_all(folder: Path, names: Iterable[str]) -> list[Path]:
     """The files of runs, each once; in a name, `*` stands for anything, so that `frost-*` names many.
 
-    Raises NoSuchRun.
+    These come in the order of their names, 2 before 10, whichever was written last. Raises NoSuchRun.
     """
     found: dict[Path, None] = {}
     for name in names:
         if "*" not in name:
             found[find(folder, name)] = None
         elif there := [path for path in files(folder) if fnmatchcase(path.stem, name)]:
-            found |= dict.fromkeys(there)
+            found |= dict.fromkeys(sorted(there, key=_counting))
         else:
             raise NoSuchRun(f"no run in {folder} is called {name!r}; agora runs lists them")
     return list(found)
+
+
+def _counting(path: Path) -> list[tuple[int, str]]:
+    """What sorts names with numbers by these."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path.stem)]
 
 
 def listing(folder: Path) -> Iterator[Listed]:

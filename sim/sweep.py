@@ -15,7 +15,7 @@ from typing import NamedTuple
 import orjson
 
 from sim.commands.failures import BadInput
-from sim.library import PROJECT, new_id
+from sim.library import PROJECT, new_id, remove
 from sim.record.project import Project
 from sim.runs import create, dated
 from sim.scenarios.scenario import load
@@ -91,7 +91,7 @@ def _written(value: JSON) -> str:
 def sweep(
     scenario: Path, folder: Path, *, over: Sequence[str] = (), seeds: int = 1, sets: Sequence[str] = (), name: str = ""
 ) -> Sweep:
-    """Make the runs: each setting with so many seeds, from the scenario's own on. Nothing is made if one will not do.
+    """Make the runs: each setting with so many seeds, from the scenario's own on. All of them are made or none.
 
     Ids are NAME-SETTING-sSEED, settings counted from 1 where there are several. Every run is tagged with the name and
     its settings. Raises BadInput, ScenarioError.
@@ -101,17 +101,27 @@ def sweep(
         raise BadInput(f"that would be {len(varied) * seeds:,} runs, more than {MOST:,}; write fewer values or seeds")
     first = load(scenario, [*sets, *varied[0]])
     name = name or dated(first.name)
-    if taken := next(iter(sorted(folder.glob(f"{name}-*.db"))), None):
-        raise BadInput(f"--name {name}: there is {taken.stem} already; go on with those: agora resume '{name}-*'")
+    if taken := next((one for one in sorted(folder.glob("*.db")) if one.stem.startswith(f"{name}-")), None):
+        raise _taken(name, taken.stem)
     planned = [
         (new_id(folder, f"{name}-{f'{place}-' if over else ''}s{seed}"), load(scenario, [*sets, *one, f"seed={seed}"]))
         for place, one in enumerate(varied, 1)
         for seed in range(first.seed, first.seed + seeds)
     ]
-    made = iter([create(each, folder, run_id) for run_id, each in planned])
-    cells = [Cell(one, [next(made) for _ in range(seeds)]) for one in varied]
+    made: list[Path] = []
     with Project(folder / PROJECT) as project:
-        for cell in cells:
-            for run in cell.runs:
-                project.tag(run.stem, name, *cell.sets)
-    return Sweep(name, cells)
+        try:
+            for place, (run_id, each) in enumerate(planned):
+                made.append(create(each, folder, run_id))
+                if made[-1].stem != run_id:  # another sweep has come in between
+                    raise _taken(name, run_id)
+                project.tag(run_id, name, *varied[place // seeds])
+        except BaseException:
+            for path in made:
+                remove(path)
+            raise
+    return Sweep(name, [Cell(one, made[at * seeds : (at + 1) * seeds]) for at, one in enumerate(varied)])
+
+
+def _taken(name: str, run: str) -> BadInput:
+    return BadInput(f"--name {name}: there is {run} already; go on with those: agora resume '{name}-*'")

@@ -27,6 +27,8 @@ class LateEngine:
         self._build = build
         self._lock = threading.Lock()
         self._engine: Engine | None = None
+        self._failure = ""
+        """Why it could not be built, which is not tried again: all who share it wait for it once."""
         self._closed = False
 
     def start(self) -> Engine:
@@ -34,16 +36,22 @@ class LateEngine:
         with self._lock:
             if self._closed:
                 raise EngineFailure(f"the engine {self.name} is closed")
+            if self._failure:
+                raise EngineFailure(self._failure)
             if self._engine is None:
                 try:
                     self._engine = self._build()
-                except EngineFailure:
-                    raise
-                except ImportError as error:
-                    raise EngineFailure(f"the engine {self.name} is not installed: {error}") from error
                 except Exception as error:
-                    raise EngineFailure(f"the engine {self.name} does not start: {error}") from error
+                    self._failure = self._why(error)
+                    raise EngineFailure(self._failure) from error
             return self._engine
+
+    def _why(self, error: Exception) -> str:
+        if isinstance(error, EngineFailure):
+            return str(error)
+        if isinstance(error, ImportError):
+            return f"the engine {self.name} is not installed: {error}"
+        return f"the engine {self.name} does not start: {error}"
 
     def submit(self, request: Request) -> Future[Completion]:
         """As the engine does."""

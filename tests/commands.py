@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 AGORA = Path(sys.executable).with_name("agora")
+ROOT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,21 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={"PATH": "/usr/bin:/bin"},
+            env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
+            process_group=0,
         )
 
     def interrupt(self) -> None:
         self.popen.send_signal(signal.SIGINT)
+
+    def interrupt_all(self) -> None:
+        """Ctrl-C as a terminal sends it: to the command and to all that it has started."""
+        os.killpg(self.popen.pid, signal.SIGINT)
+
+    def children(self) -> list[int]:
+        """Processes that it has started and not yet seen to their end."""
+        pid = self.popen.pid
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
 
     def end(self, within: float = 60) -> Said:
         out, err = self.popen.communicate(timeout=within)

@@ -122,7 +122,8 @@ def outcome(path: Path, table: int = 0, everything: bool = False) -> list[Any]:
         if status == "not started":
             return [plain(f"{name}  {status}", "bold"), plain(f"Start it: agora resume {name}")]
         counts = run.counts()
-        parts: list[Any] = [plain(f"{name}  {status}", "bold"), decision_table(counts)]
+        why = f": {manifest.cause}" if status in ("failed", "paused") else ""
+        parts: list[Any] = [plain(f"{name}  {status}{why}", "bold"), decision_table(counts)]
         if counts.calls:
             parts.append(call_table(counts))
         parts += _rewards(run, everything)

@@ -13,8 +13,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.process import BaseProcess
+from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
 from threading import Thread
 from types import FrameType
@@ -63,7 +64,13 @@ class Apart:
         context: Any = get_context("forkserver")
         context.set_forkserver_preload(_PRELOADED)
         self._process: BaseProcess = context.Process(target=_alone, args=(path,), name=path.stem)
-        self._process.start()
+        # Ctrl-C waits until the process knows what to do with it. The tracker's start unblocks it, so it comes first.
+        ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self._process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     def over(self) -> bool:
         """Whether it has ended, however."""
@@ -76,19 +83,33 @@ class Apart:
 
 
 def _alone(path: Path) -> None:
-    """A process's work. It leaves the terminal's group, whose Ctrl-C is for who started it."""
+    """A process's work. It leaves the terminal's group, whose Ctrl-C is for who started it, and stops when they die."""
     with suppress(OSError):
         os.setpgrp()
-    exit_code(lambda: watched(lambda attach: _played(path, attach), quiet=True))
+    Thread(target=_stop_if_left_alone, daemon=True).start()
+    exit_code(lambda: watched(partial(_heeding, path), quiet=True))
+
+
+def _heeding(path: Path, attach: Callable[[Session], None]) -> Session:
+    """As `_played`, from here on with an ear for Ctrl-C."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    return _played(path, attach)
+
+
+def _stop_if_left_alone() -> None:
+    """Once who started this process is dead, stop before the next event: agora resume is to find the run free."""
+    if starter := parent_process():
+        starter.join()
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 class Together:
-    """A run in a thread of this process, on engines that others use too."""
+    """A run in a thread of this process, on engines that others use too; people are asked by each run itself."""
 
-    def __init__(self, path: Path, pools: dict[Path, Pool]) -> None:
-        scenario = _scenario(path)
+    def __init__(self, path: Path, scenario: Scenario, pools: dict[Path, Pool]) -> None:
         pool = pools.setdefault(scenario.base, Pool(scenario.base))
-        engines = {name: pool.engine(settings) for name, settings in scenario.models.items()}
+        models = {name: settings for name, settings in scenario.models.items() if not settings.person}
+        engines = {name: pool.engine(settings) for name, settings in models.items()}
         self._session: Session | None = None
         self._stops = 0
         play = partial(_played, path, self._attach, engines=engines)
@@ -128,10 +149,14 @@ def play(paths: Sequence[Path], jobs: int | None = None, quiet: bool = False) ->
 
     Where one pauses, no more are begun: what it lacks, an engine or a key, the next would lack too.
     """
-    modelled = any(_scenario(path).models for path in paths)
+    scenarios = {path: _scenario(path) for path in paths}  # one that cannot be read says so before any is begun
+    modelled = any(scenario.models for scenario in scenarios.values())
     pools: dict[Path, Pool] = {}
-    start: Callable[[Path], Playing] = partial(Together, pools=pools) if modelled else Apart
-    board = _Board(paths, jobs or (AT_ONCE if modelled else os.cpu_count() or 1), start)
+
+    def start(path: Path) -> Playing:
+        return Together(path, scenarios[path], pools) if modelled else Apart(path)
+
+    board = Board(paths, jobs or (AT_ONCE if modelled else os.cpu_count() or 1), start)
     before = signal.signal(signal.SIGINT, board.interrupt)
     try:
         with (
@@ -144,39 +169,49 @@ def play(paths: Sequence[Path], jobs: int | None = None, quiet: bool = False) ->
             pool.close()
 
 
-class _Board:
+class Board:
     """Which runs are waiting, going on and over; as a picture, a bar and a line for each that goes on."""
 
     def __init__(self, paths: Sequence[Path], jobs: int, start: Callable[[Path], Playing]) -> None:
-        self._count = len(paths)
+        self._count, self._over = len(paths), 0
         self._jobs = jobs
         self._start = start
         self._waiting = deque(paths)
         self._going: dict[Path, Playing] = {}
+        self._interrupts = 0
+        """Those not passed on yet."""
+        self._stopping = False
 
     def play(self) -> None:
         """Until none goes on and none is waiting."""
         while self._waiting or self._going:
-            while self._waiting and len(self._going) < self._jobs:
+            while self._waiting and len(self._going) < self._jobs and not self._interrupts:
                 path = self._waiting.popleft()
                 self._going[path] = self._start(path)
             time.sleep(LOOK)
+            while self._interrupts:
+                self._interrupts -= 1
+                self._stopping = True
+                self._waiting.clear()
+                for one in self._going.values():
+                    one.stop()
             for path in [path for path, one in self._going.items() if one.over()]:
                 del self._going[path]
+                self._over += 1
                 if status_of(path) == "paused":
                     self._waiting.clear()
 
     def interrupt(self, _signal: int, _frame: FrameType | None) -> None:
         """Begin no more, and stop those that go on."""
-        self._waiting.clear()
-        for one in self._going.values():
-            one.stop()
+        self._interrupts += 1
 
     def __rich__(self) -> Any:
-        over = self._count - len(self._waiting) - len(self._going)
         grid = Grid.grid(padding=(0, 2))
-        grid.add_row(f"{over} of {self._count} runs", ProgressBar(total=self._count, completed=over, width=40))
+        bar = ProgressBar(total=self._count, completed=self._over, width=40)
+        grid.add_row(f"{self._over} of {self._count} runs", bar)
         lines = [Text(f"  {path.stem}  {_reached(path)}") for path in list(self._going)[:SHOWN]]
+        if self._stopping:
+            lines.append(Text("  stopping; calls in flight are waited for (Ctrl-C again: stop now)", style="yellow"))
         return Group(grid, *lines)
 
 

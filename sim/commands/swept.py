@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from sim.record.reader import Run
 from sim.sweep import Cell
 from sim.types import Measurement
 
-STATUSES = (*EXITS, "not started")
+STATUSES = (*EXITS, "running", "not started")
+CAUSES = 3
+"""Most reasons told why runs did not come to their ends."""
 
 
 def swept(cells: Sequence[Cell], names: str) -> Iterator[Any]:
@@ -27,8 +30,11 @@ def swept(cells: Sequence[Cell], names: str) -> Iterator[Any]:
     ended = [_ended(place, cell, statuses, len(cells)) for place, cell in enumerate(cells, 1)]
     yield columns(("setting", "", *STATUSES), ended)
     yield from _measured(cells, statuses)
+    yield from _causes(statuses)
     if all(status == "finished" for status in statuses.values()):
         yield plain(f"All finished. Look: agora report {names}   agora measure {names}", "green")
+    elif "failed" in statuses.values():
+        yield plain(f"Mend it, then: agora resume {names}", "red")
     else:
         yield plain(f"Nothing is lost. Go on: agora resume {names}", "yellow")
 
@@ -54,18 +60,40 @@ def _ended(place: int, cell: Cell, statuses: Mapping[Path, str], cells: int) -> 
 
 def _measured(cells: Sequence[Cell], statuses: Mapping[Path, str]) -> Iterator[Any]:
     """A row for each number about a whole run, and each setting that has it: the mean over the finished runs."""
-    project = next(iter(statuses)).with_name(PROJECT)
-    with Numbers(project) as numbers:
-        kept = numbers.overall()
-    unfit = sum(_unfit(kept.get(path.stem, ())) for path in statuses)
+    kept = _kept(statuses)
+    unfit = sum(map(_unfit, kept.values()))
     if unfit:
         yield plain(f"{unfit} of {len(statuses)} runs are not fit for claims: agora measure RUN says why", "red")
     rows: list[tuple[str, ...]] = []
     for place, cell in enumerate(cells, 1):
-        done = {path.stem: _own(kept.get(path.stem, ())) for path in cell.runs if statuses[path] == "finished"}
+        done = {str(path): _own(kept.get(path, ())) for path in cell.runs if statuses[path] == "finished"}
         rows += [_row(one, str(place) if len(cells) > 1 else "") for one in pooled(done) if one.value is not None]
     if rows:
         yield columns(("measure", "setting", "mean", "unit", "runs", "interval"), sorted(rows, key=itemgetter(0)))
+
+
+def _causes(statuses: Mapping[Path, str]) -> Iterator[Any]:
+    """Why runs failed or paused: each reason once, a few of them."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for path, status in statuses.items():
+        if status in ("failed", "paused"):
+            with Run(path) as run:
+                found.setdefault((status, run.manifest().cause), []).append(path.stem)
+    for (status, cause), (first, *more) in list(found.items())[:CAUSES]:
+        yield plain(f"{first}{f' and {len(more)} more' if more else ''} {status}: {cause}", "red")
+    if len(found) > CAUSES:
+        yield plain(f"… and {len(found) - CAUSES} more reasons: agora show RUN", "red")
+
+
+def _kept(paths: Iterable[Path]) -> dict[Path, list[Measurement]]:
+    """What was measured about each run as a whole, by the project file beside it; none where nothing was."""
+    found: dict[Path, list[Measurement]] = {}
+    for project, own in groupby(sorted(paths), key=lambda path: path.with_name(PROJECT)):
+        if project.exists():
+            with Numbers(project) as numbers:
+                overall = numbers.overall()
+            found |= {path: overall.get(path.stem, []) for path in own}
+    return found
 
 
 def _unfit(found: Sequence[Measurement]) -> bool:

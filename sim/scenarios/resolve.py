@@ -12,12 +12,16 @@ import importlib.util
 import inspect
 import pkgutil
 import sys
+import threading
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
 
 from sim.scenarios.located import nearest
+
+_importing = threading.RLock()
+"""Held while a file is imported: threads that name it meanwhile get all of it."""
 
 
 class ResolveError(ValueError):
@@ -128,8 +132,11 @@ def _file_module(where: str, base: Path) -> ModuleType:
     file = (base / where).resolve()
     mark = blake2b(str(file).encode() + b"\0" + source, digest_size=8).hexdigest()
     name = f"{file.stem}_{mark}"
-    if name in sys.modules:
-        return sys.modules[name]
+    with _importing:
+        return sys.modules.get(name) or _loaded(where, file, name, source)
+
+
+def _loaded(where: str, file: Path, name: str, source: bytes) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ResolveError(f"{where} is no Python file; its name must end in .py")
@@ -146,10 +153,9 @@ def _file_module(where: str, base: Path) -> ModuleType:
 
 
 def _module(where: str) -> ModuleType:
-    if where in sys.modules:
-        return sys.modules[where]
-    _check_parents(where)
-    try:
+    if where not in sys.modules:
+        _check_parents(where)
+    try:  # also where it is there: another thread may be importing it, and is waited for
         return importlib.import_module(where)
     except ModuleNotFoundError as error:
         if error.name is not None and (where == error.name or where.startswith(error.name + ".")):

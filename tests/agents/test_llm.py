@@ -373,8 +373,27 @@ def test_without_a_thought_it_answers_all_the_same() -> None:
     assert "You thought" not in answer.messages[1].text
 
 
-def test_a_prompt_with_a_long_thought_fits_the_context() -> None:
-    agent = LLMAgent(member(context=512), think=400)
-    _, (thought, answer) = drive(agent, turn(0, {"news": "word " * 900}), script("so " * 2000, "defect"))
+@pytest.mark.parametrize("context", [256, 512, 2048])
+def test_a_prompt_with_a_long_thought_fits_the_context(context: int) -> None:
+    agent = LLMAgent(member(context=context), think=10 * context)
+    _, (thought, answer) = drive(agent, turn(0, {"news": "word " * 2 * context}), script("so " * 9000, "defect"))
+    assert thought.max_tokens == context // 3
+    assert isinstance(thought.format, Text)
+    assert thought.format.max_chars == context // 3 * 3
     for request in (thought, answer):
-        assert prompt_tokens(request) + request.max_tokens <= 512
+        assert prompt_tokens(request) + request.max_tokens <= context
+
+
+def test_what_a_thought_does_not_take_is_left_to_the_view() -> None:
+    """A thought is as long as it may be, not three times so."""
+    agent = LLMAgent(member(context=1024), think=100)
+    _, (thought, _) = drive(agent, turn(0, {"news": "word " * 9000}), script("so", "defect"))
+    reserved = 100 + 500 / 2.7  # the thought, and a note on what was wrong
+    assert 0.9 * (1024 - reserved) < prompt_tokens(thought, chars_per_token=2.7) <= 1024 - reserved
+
+
+@pytest.mark.parametrize("setting", ["think", "memory_tokens"])
+@pytest.mark.parametrize("wrong", [-1, 1.5, "20s", True, [1]])
+def test_tokens_are_a_number(setting: str, wrong: Any) -> None:
+    with pytest.raises(ValueError, match=rf"{setting}: .*; expected a number of tokens, 0 or more"):
+        LLMAgent(member(), **{setting: wrong})

@@ -1,6 +1,7 @@
 """Dotted paths: what they name, and what is said where they name nothing."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,21 @@ def test_a_file_path_names_an_object_of_a_file_beside_the_scenario(tmp_path: Pat
     assert mine is resolve("./own.py:Mine", tmp_path)
     (tmp_path / "deeper").mkdir()
     assert resolve("../own.py:Mine", tmp_path / "deeper") is mine
+
+
+def test_threads_that_name_one_file_get_all_of_it(tmp_path: Path) -> None:
+    write(tmp_path, "slow.py", "import time\ntime.sleep(0.1)\nclass Mine:\n    pass\n")
+    with ThreadPoolExecutor(4) as threads:
+        found = {each.result() for each in [threads.submit(resolve, "./slow.py:Mine", tmp_path) for _ in range(4)]}
+    assert len(found) == 1
+
+
+def test_threads_that_name_one_module_get_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "slowly_imported.py", "import time\ntime.sleep(0.1)\nclass Mine:\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with ThreadPoolExecutor(4) as threads:
+        found = {each.result() for each in [threads.submit(resolve, "slowly_imported:Mine", HERE) for _ in range(4)]}
+    assert len(found) == 1
 
 
 def test_files_of_one_name_do_not_meet(tmp_path: Path) -> None:
