@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from time import monotonic, sleep
+from threading import Event
+from time import monotonic
+from types import FrameType
 from typing import Any
 
 from rich.console import Console, Group
@@ -28,12 +31,17 @@ from sim.types import Secret
 def followed(
     path: Path, metrics: Sequence[str], secrets: Sequence[Secret], every: str, everything: bool, quiet: bool
 ) -> None:
-    """Show a run's numbers until it has ended, or until Ctrl-C; quietly: only the last. Raises BadInput."""
+    """Show a run's numbers until it has ended, or until Ctrl-C; quietly: only the last. Raises BadInput.
+
+    Ctrl-C ends it after the numbers that are being computed, again: at once.
+    """
     rest = (milliseconds(every) or 0) / 1000
     if not rest:
         raise BadInput(f"--every {shown(every)} is no time to rest; write a duration like 500ms, 5s or 1m")
     picture = _Picture(path, everything)
-    each = _paced(moments(path, metrics, secrets), rest)
+    stop = _Stop()
+    each = _paced(moments(path, metrics, secrets), rest, stop.asked)
+    before = signal.signal(signal.SIGINT, stop)
     try:
         if quiet:
             say(*picture.lines(deque(each, maxlen=1)[0]))
@@ -45,17 +53,33 @@ def followed(
             for moment in each:
                 say(*picture.lines(moment))
     except KeyboardInterrupt:
+        stop.asked.set()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if stop.asked.is_set():
         say(plain(f"{path.stem} is no longer measured; what was, is kept. Go on: agora measure {path.stem} --follow"))
 
 
-def _paced(each: Iterator[Moment], rest: float) -> Iterator[Moment]:
-    """One after the other, with a rest in between that is no shorter than what it took to measure."""
+class _Stop:
+    """Hears Ctrl-C. An exception could get lost in what is not ours; so the first one only asks."""
+
+    def __init__(self) -> None:
+        self.asked = Event()
+
+    def __call__(self, _signal: int, _frame: FrameType | None) -> None:
+        if self.asked.is_set():
+            raise KeyboardInterrupt
+        self.asked.set()
+
+
+def _paced(each: Iterator[Moment], rest: float, stop: Event) -> Iterator[Moment]:
+    """One after the other until it is to stop, with a rest that is no shorter than what it took to measure."""
     began = monotonic()
     for moment in each:
         yield moment
-        if moment.status == "running":
-            sleep(max(rest, monotonic() - began))
-            began = monotonic()
+        if moment.status == "running" and stop.wait(max(rest, monotonic() - began)):
+            return
+        began = monotonic()
 
 
 class _Picture:

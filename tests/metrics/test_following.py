@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -278,7 +279,12 @@ def test_ctrl_c_leaves_the_numbers_so_far_and_a_kill_does_not_end_them(
     main = threading.main_thread().ident
     assert main
     monkeypatch.setenv("FORCE_COLOR", "1")
-    when(lambda: so_far(path), lambda: signal.pthread_kill(main, signal.SIGINT), running)
+
+    def interrupt() -> None:
+        time.sleep(1)  # what is kept is drawn
+        signal.pthread_kill(main, signal.SIGINT)
+
+    when(lambda: so_far(path), interrupt, running)
     said = agora("measure", "on", "--follow", "--every", "100ms")
     assert said.code == 0
     assert "numbers so far, at" in said.out
