@@ -54,6 +54,13 @@ class LLMAgent:
         think: int = 0,
         emotion: Mapping[str, JSON] | None = None,
     ) -> None:
+        for setting, value, kind, wanted in (
+            ("instructions", instructions, str, "words"),
+            ("writer", writer, str, "the name of a model"),
+            ("reflect", reflect, bool, "true or false"),
+        ):
+            if not isinstance(value, kind):
+                raise ValueError(f"{setting}: {value!r}; expected {wanted}")
         self.member = member
         self.instructions = instructions
         most = member.context // 3

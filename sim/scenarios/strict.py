@@ -92,6 +92,8 @@ def _message(details: ErrorDetails, model: type[BaseModel]) -> str:
     kind, ctx = details["type"], details.get("ctx", {})
     if kind == "extra_forbidden":
         return f"unknown key; {nearest(str(details['loc'][-1]), known_keys(model, details['loc'][:-1]))}"
+    if kind == "missing" and isinstance(details["loc"][-1], int):
+        return f"{shown(details['input'])} is wrong; expected more values"
     if kind in ("missing", "union_tag_not_found"):
         return "missing; this key is required"
     if kind == "union_tag_invalid":

@@ -392,6 +392,15 @@ def test_what_a_thought_does_not_take_is_left_to_the_view() -> None:
     assert 0.9 * (1024 - reserved) < prompt_tokens(thought, chars_per_token=2.7) <= 1024 - reserved
 
 
+@pytest.mark.parametrize(
+    ("setting", "wrong", "wanted"),
+    [("instructions", 5, "words"), ("writer", {}, "the name of a model"), ("reflect", "maybe", "true or false")],
+)
+def test_settings_of_another_kind_are_refused(setting: str, wrong: Any, wanted: str) -> None:
+    with pytest.raises(ValueError, match=f"{setting}: .*; expected {wanted}"):
+        LLMAgent(member(), **{setting: wrong})
+
+
 @pytest.mark.parametrize("setting", ["think", "memory_tokens"])
 @pytest.mark.parametrize("wrong", [-1, 1.5, "20s", True, [1]])
 def test_tokens_are_a_number(setting: str, wrong: Any) -> None:

@@ -392,6 +392,12 @@ def test_what_is_missing_is_said() -> None:
     assert "cast.buyer.agent: missing" in refusal(text=gone)
 
 
+def test_a_list_that_is_too_short_is_said() -> None:
+    file = HERE.parents[1] / "scenarios" / "opinions" / "opinions.yaml"
+    with pytest.raises(ScenarioError, match=r"world\.ends: \['a'\] is wrong; expected more values"):
+        bind(load(file, ["world.ends=[a]"]))
+
+
 def test_a_run_must_have_an_end() -> None:
     endless = TEXT.replace(", until: 2h", "").replace("stop: {after: 40 trades}", "")
     message = refusal(text=endless)

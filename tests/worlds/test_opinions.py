@@ -28,6 +28,7 @@ from sim.types import ALL, Action, Join, Leave, Measurement, Member, Mind, Outco
 from sim.verify import verify
 from tests.benchmarks.opinions import clusters_of, fixed, meeting, together, until_fixed
 from tests.worlds.playing import Played, play
+from worlds.opinions.herding_strategies import Conformist, Truthful
 from worlds.opinions.opinions import Opinions
 from worlds.opinions.outcomes import clusters, large, settled
 from worlds.opinions.settings import OpinionsParams
@@ -358,11 +359,29 @@ def test_graphs() -> None:
         ({"tolerance": float("nan")}, "tolerance"),
         ({"pause": 0}, "pause"),
         ({"graph": "star"}, "graph"),
+        ({"ends": ["yes", "yes"]}, "ends: 'yes' twice"),
     ],
 )
 def test_wrong_settings_are_told(params: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         OpinionsParams.model_validate(params)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        (HegselmannKrause, {"epsilon": -0.1}),
+        (Deffuant, {"epsilon": "near"}),
+        (Deffuant, {"mu": 1.5}),
+        (Conformist, {"p": 2}),
+        (Conformist, {"p": True}),
+        (Truthful, {"confidence": -1}),
+    ],
+)
+def test_wrong_settings_of_rules_are_told(kind: Any, wrong: dict[str, Any]) -> None:
+    (name,) = wrong
+    with pytest.raises(ValueError, match=f"{name}: .*; expected a number from 0 to"):
+        kind(Member(seat=Seat(agent="a")), **wrong)
 
 
 @pytest.mark.parametrize(

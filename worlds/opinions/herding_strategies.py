@@ -11,6 +11,7 @@ from math import isclose
 
 from sim.streams import Streams
 from sim.types import JSON, Action, Member, Mind, Turn
+from worlds.opinions.settings import number
 
 # --- rules: pure functions ----------------------------------------------------------------------
 
@@ -100,7 +101,7 @@ class Truthful:
     state: object = None
 
     def __init__(self, member: Member, confidence: float | None = None) -> None:
-        self._confidence = confidence
+        self._confidence = None if confidence is None else number("confidence", confidence, most=1)
 
     def act(self, turn: Turn, streams: Streams) -> Mind:
         """Say what it knows."""
@@ -115,7 +116,7 @@ class Conformist:
     state: object = None
 
     def __init__(self, member: Member, p: float = 0.5) -> None:
-        self._p = p
+        self._p = number("p", p, most=1)
 
     def act(self, turn: Turn, streams: Streams) -> Mind:
         """Give in, or not."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -61,6 +62,8 @@ class OpinionsParams(BaseModel):
 
     @model_validator(mode="after")
     def _sound(self) -> OpinionsParams:
+        if self.ends[0] == self.ends[1]:
+            raise ValueError(f"ends: {self.ends[0]!r} twice; expected two that differ")
         if self.edges and self.weights:
             raise ValueError("weights: they say who listens to whom, and so do edges; give one of the two")
         for agent, row in self.weights.items():
@@ -71,6 +74,13 @@ class OpinionsParams(BaseModel):
     def turns(self, agents: int) -> int:
         """Turns in a round of so many agents."""
         return {"synchronous": 1, "pair": max(1, agents // 2), "agent": max(1, agents)}[self.schedule]
+
+
+def number(setting: str, value: JSON, least: float = 0, most: float = inf) -> float:
+    """A setting of a scripted agent, from `least` to `most`. Raises ValueError where it is no such number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise ValueError(f"{setting}: {value!r}; expected a number from {least:g} to {most:g}")
+    return float(value)
 
 
 def private(seat: Seat, name: str, otherwise: float, least: float) -> float:

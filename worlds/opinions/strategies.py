@@ -11,6 +11,7 @@ from statistics import fmean
 
 from sim.streams import Streams
 from sim.types import JSON, Action, Member, Mind, Turn
+from worlds.opinions.settings import number
 
 # --- rules: pure functions ----------------------------------------------------------------------
 
@@ -99,7 +100,7 @@ class HegselmannKrause:
     state: object = None
 
     def __init__(self, member: Member, epsilon: float = 0.5) -> None:
-        self._epsilon = epsilon
+        self._epsilon = number("epsilon", epsilon)
 
     def act(self, turn: Turn, streams: Streams) -> Mind:
         """Average those near by."""
@@ -113,7 +114,7 @@ class Deffuant:
     state: object = None
 
     def __init__(self, member: Member, epsilon: float = 0.5, mu: float = 0.5) -> None:
-        self._epsilon, self._mu = epsilon, mu
+        self._epsilon, self._mu = number("epsilon", epsilon), number("mu", mu, most=1)
 
     def act(self, turn: Turn, streams: Streams) -> Mind:
         """Meet."""
