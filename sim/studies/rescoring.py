@@ -34,6 +34,8 @@ from sim.studies.docket import settings_of, words_of
 from sim.types import JSON, Choice, Completion, EngineFailure, Form, Logprobs, Request, Tokens
 from sim.voices import Pool
 
+UNABLE = ("openai", "synthetic")
+"""Engines that give no log-probabilities of what somebody else has answered."""
 SAMPLING = ("temperature", "top_p", "max_tokens")
 """Keys that a scorer has from the model whose answers it scores, unless it says otherwise."""
 
@@ -99,6 +101,8 @@ def _entry(scenario: Scenario, name: str, model: str, policy: str, path: Path, r
         places[label] = str(Path(folder).resolve())
     if scorer.person:
         raise BadInput("--model: people give no log-probabilities; name a model")
+    if scorer.engine in UNABLE:
+        raise BadInput(f"--model: the engine {scorer.engine} scores no given answer; choose vllm or torch")
     if not scorer.temperature:
         raise BadInput("--model: temperature 0 gives its one answer no probability to weigh; write one above 0")
     rest = {key: value for key, value in scorer.settings.items() if key != "adapters"}

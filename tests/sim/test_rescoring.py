@@ -67,7 +67,7 @@ def cool(behaviour: Path, tiny_folder: Path) -> Path:
     assert rescoring(behaviour, behaviour.parent, model=COOL % tiny_folder, of="small") == scored
     sessions: list[Session] = []
     assert go(scored, attach=sessions.append).status == "finished"
-    assert 0 < before < 2 * TABLES
+    assert 0 < before <= 2 * TABLES, "those in flight at the pause are kept"
     assert sessions[0].calls is not None
     assert sessions[0].calls.reused == before
     return scored
@@ -156,7 +156,8 @@ def test_the_command(behaviour: Path, tmp_path: Path, agora: Agora) -> None:
     with Run(tmp_path / "runs" / "doves-rescored.db") as run:
         assert [row[0] for page in run.pages("policies") for row in page] == ["low@1"]
         assert {call.policy for call in run.calls()} == {"low@1"}
-    assert "cannot score" in agora(*words, "--model", "{engine: synthetic}").out
+    own = "{engine: agents.engines.synthetic:SyntheticEngine}"  # as one of a user's own, of which nothing is known
+    assert "cannot score" in agora(*words, "--model", own).out
     assert agora("resume", "doves-rescored-2", "--quiet").code == 3
 
 
@@ -169,6 +170,10 @@ def test_the_command(behaviour: Path, tmp_path: Path, agora: Agora) -> None:
         (("--model", "large"), "--model 'large' is none of the run's models; there is only small"),
         (("--model", "{engine: torch, temprature: 1, temperature: high}"), "--model:1: temperature: 'high' is wrong"),
         (("--model", "{engine: human}"), "--model: people give no log-probabilities; name a model"),
+        (
+            ("--model", "{engine: synthetic}"),
+            "--model: the engine synthetic scores no given answer; choose vllm or torch",
+        ),
         (("--model", "{temperature: 0, engine: torch}"), "--model: temperature 0 gives its one answer no probability"),
     ],
 )
