@@ -577,6 +577,16 @@ def test_error_lines_are_harmless_too(agora: Agora) -> None:
     assert "\\x1b[31mred" in said.line
 
 
+def test_a_cast_that_the_world_will_not_have_leaves_nothing(agora: Agora, tmp_path: Path) -> None:
+    said = agora("run", SCRIPTED, "--set", "cast.first.count=3")
+    assert said.code == 2
+    assert said.line.endswith(
+        "Bargaining will not have it: bargaining is played in pairs: 7 seats leave somebody alone"
+    )
+    assert ": cast: " in said.line
+    assert not runs(tmp_path)
+
+
 # --- real processes -----------------------------------------------------------------------------------------
 
 
