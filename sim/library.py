@@ -133,6 +133,12 @@ def standing(run: Run) -> str:
     return "not started" if status == "interrupted" and run.last_seq(0) < 0 else status
 
 
+def status_of(path: Path) -> str:
+    """How a stored run stands."""
+    with Run(path) as run:
+        return standing(run)
+
+
 def new_id(folder: Path, name: str) -> str:
     """The id that a user wants for a new run. Raises BadInput where it will not do or is taken."""
     if not _ID.fullmatch(name) or name.endswith(".db") or name in ("last", Path(PROJECT).stem):

@@ -80,16 +80,17 @@ def resume(
     Several go on side by side. What is recorded costs no tokens.
     """
     from sim.commands.failures import BadInput
-    from sim.commands.sweeping import play
-    from sim.commands.swept import swept, worst
     from sim.library import find_all
-    from sim.sweep import Cell
 
     paths = find_all(runs, names)
     if len(paths) == 1:
         _go(paths[0], budget, quiet)
     if budget is not None:
         raise BadInput(f"--budget is of one run, and these are {len(paths)}; go on with them one by one")
+    from sim.commands.sweeping import play  # brings metrics, which one run does without until it is over
+    from sim.commands.swept import swept, worst
+    from sim.sweep import Cell
+
     play(paths, jobs, quiet)
     cells = [Cell((), paths)]
     _print(*swept(cells, shlex.join(names)))

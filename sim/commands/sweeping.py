@@ -29,11 +29,10 @@ from rich.text import Text
 
 from sim.commands.failures import exit_code
 from sim.commands.progress import watched
-from sim.library import measure, standing
+from sim.library import measure, scenario_of, status_of
 from sim.quantities import readable
 from sim.record.reader import Run
 from sim.runs import Session, go
-from sim.scenarios.scenario import loads
 from sim.scenarios.scenario_schema import Scenario
 from sim.steering.channel import served
 from sim.voices import Pool
@@ -140,8 +139,7 @@ def _played(path: Path, attach: Callable[[Session], None], **settings: Any) -> S
 
 def _scenario(path: Path) -> Scenario:
     with Run(path) as run:
-        manifest = run.manifest()
-    return loads(manifest.scenario, manifest.base, file=f"{path.name}: scenario")
+        return scenario_of(run.manifest())
 
 
 def play(paths: Sequence[Path], jobs: int | None = None, quiet: bool = False) -> None:
@@ -213,12 +211,6 @@ class Board:
         if self._stopping:
             lines.append(Text("  stopping; calls in flight are waited for (Ctrl-C again: stop now)", style="yellow"))
         return Group(grid, *lines)
-
-
-def status_of(path: Path) -> str:
-    """A run's status; `not started` where nothing has happened in it yet."""
-    with Run(path) as run:
-        return standing(run)
 
 
 def _reached(path: Path) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from sim.commands.options import EXITS
 from sim.commands.show import HONESTY, VERDICT
 from sim.commands.terminal import columns, number, plain
-from sim.library import PROJECT, standing
+from sim.library import PROJECT, status_of
 from sim.metrics.pooling import pooled
 from sim.record.project import Numbers
 from sim.record.reader import Run
@@ -26,7 +26,7 @@ CAUSES = 3
 
 def swept(cells: Sequence[Cell], names: str) -> Iterator[Any]:
     """Tables of both, and what to do next with the runs, which go by these names on the command line."""
-    statuses = {path: _status(path) for cell in cells for path in cell.runs}
+    statuses = {path: status_of(path) for cell in cells for path in cell.runs}
     ended = [_ended(place, cell, statuses, len(cells)) for place, cell in enumerate(cells, 1)]
     yield columns(("setting", "", *STATUSES), ended)
     yield from _measured(cells, statuses)
@@ -41,16 +41,11 @@ def swept(cells: Sequence[Cell], names: str) -> Iterator[Any]:
 
 def worst(cells: Sequence[Cell]) -> int:
     """The exit code: that of the run that ended worst."""
-    found = {_status(path) for cell in cells for path in cell.runs}
+    found = {status_of(path) for cell in cells for path in cell.runs}
     for status in ("failed", "paused"):
         if status in found:
             return EXITS[status]
     return EXITS["finished" if found == {"finished"} else "interrupted"]
-
-
-def _status(path: Path) -> str:
-    with Run(path) as run:
-        return standing(run)
 
 
 def _ended(place: int, cell: Cell, statuses: Mapping[Path, str], cells: int) -> tuple[object, ...]:

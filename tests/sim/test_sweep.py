@@ -18,8 +18,8 @@ from rich.console import Console
 
 from sim import sweep as sweeps
 from sim.commands.failures import BadInput
-from sim.commands.sweeping import Board, status_of
-from sim.library import PROJECT, files, find_all
+from sim.commands.sweeping import Board
+from sim.library import PROJECT, files, find_all, status_of
 from sim.record.committed import held
 from sim.record.project import Numbers, Project
 from sim.record.reader import Run

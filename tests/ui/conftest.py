@@ -41,6 +41,7 @@ WORLDS = {
     "disclosure": "privacy/disclosure_llm.yaml",
     "prices": "pricing/oligopoly_llm.yaml",
     "checks": "verification/verification_llm.yaml",
+    "beliefs": "opinions/opinions_llm.yaml",
 }
 """A run of each, its models' places taken by the synthetic engine."""
 SCRIPTED = {"rubinstein": "negotiation/bargaining_rubinstein.yaml"}
