@@ -587,6 +587,23 @@ def test_a_cast_that_the_world_will_not_have_leaves_nothing(agora: Agora, tmp_pa
     assert not runs(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("cast.player.with={writer: nobody}", "with.writer: no model is named 'nobody'; there is only small"),
+        ("cast.player.model=''", "cast.player.model: missing; agents.llm:LLMAgent asks a model: name one of small"),
+        ("seats.player-2={agent: agents.human:Human}", "agents.human:Human asks a model: name one of small"),
+    ],
+)
+def test_an_agent_that_asks_a_model_which_is_not_there_leaves_no_run(
+    agora: Agora, tmp_path: Path, change: str, told: str
+) -> None:
+    said = agora("run", written(tmp_path), "--set", change)
+    assert said.code == 2
+    assert said.line.endswith(told)
+    assert not runs(tmp_path)
+
+
 # --- real processes -----------------------------------------------------------------------------------------
 
 
