@@ -29,6 +29,7 @@ from rich.text import Text
 
 from sim.commands.failures import exit_code
 from sim.commands.progress import watched
+from sim.cores import cores
 from sim.library import measure, scenario_of, status_of
 from sim.quantities import readable
 from sim.record.reader import Run
@@ -154,7 +155,7 @@ def play(paths: Sequence[Path], jobs: int | None = None, quiet: bool = False) ->
     def start(path: Path) -> Playing:
         return Together(path, scenarios[path], pools) if modelled else Apart(path)
 
-    board = Board(paths, jobs or (AT_ONCE if modelled else os.cpu_count() or 1), start)
+    board = Board(paths, jobs or (AT_ONCE if modelled else cores()), start)
     before = signal.signal(signal.SIGINT, board.interrupt)
     try:
         with (
