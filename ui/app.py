@@ -51,13 +51,18 @@ def main() -> None:
         return
     pages = {
         section: [
-            st.Page(_guarded(draw), title=title, icon=icon, url_path=address, default=address == "runs")
+            st.Page(_guarded(draw), title=title, icon=icon, url_path=address)
             for address, (draw, title, icon) in views.items()
         ]
         for section, views in VIEWS.items()
     }
-    st.session_state["pages"] = {one.url_path or "runs": one for group in pages.values() for one in group}
-    st.navigation(pages).run()
+    st.session_state["pages"] = {one.url_path: one for group in pages.values() for one in group}
+    st.navigation({"": [st.Page(_home, title="Agora", default=True, visibility="hidden")], **pages}).run()
+
+
+def _home() -> None:
+    """Lead to the list of runs: this page is the only one without an address of its own."""
+    st.switch_page(st.session_state["pages"]["runs"], query_params=dict(st.query_params))
 
 
 def _guarded(draw: Callable[[], None]) -> Callable[[], None]:
