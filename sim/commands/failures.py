@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import typer
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+UNSTOPPABLE = "agora-unstoppable"
+"""Name of threads in which a model is loaded, which nothing stops: the end of the process does not wait for them."""
 _PLACE = FileExistsError | FileNotFoundError | PermissionError | NotADirectoryError | IsADirectoryError
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
@@ -28,6 +33,13 @@ def scenario_file(path: Path) -> Path:
     if path.is_dir():
         raise BadInput(f"{path} is a folder; name a .yaml file")
     return path
+
+
+def leave(code: int) -> NoReturn:
+    """End the process with an exit code."""
+    if any(thread.name == UNSTOPPABLE for thread in threading.enumerate()):
+        os._exit(code)  # an orderly end of the interpreter may crash what a thread does outside of it
+    sys.exit(code)
 
 
 def exit_code(app: Callable[[], object]) -> int:

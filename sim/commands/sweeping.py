@@ -109,10 +109,10 @@ class Together:
     def __init__(self, path: Path, scenario: Scenario, pools: dict[Path, Pool]) -> None:
         pool = pools.setdefault(scenario.base, Pool(scenario.base))
         models = {name: settings for name, settings in scenario.models.items() if not settings.person}
-        engines = {name: pool.engine(settings) for name, settings in models.items()}
+        self._engines = {name: pool.engine(settings) for name, settings in models.items()}
         self._session: Session | None = None
         self._stops = 0
-        play = partial(_played, path, self._attach, engines=engines)
+        play = partial(_played, path, self._attach, engines=self._engines)
         self._thread = Thread(target=exit_code, args=(play,), name=path.stem)
         self._thread.start()
 
@@ -123,6 +123,8 @@ class Together:
         """Whether it has ended, however."""
         if self._stops and self._session is not None and (host := self._session.host) is not None:
             host.stop = "tick" if self._stops == 1 else "now"
+            for engine in self._engines.values():
+                engine.give_up()
         return not self._thread.is_alive()
 
     def stop(self) -> None:
