@@ -13,13 +13,14 @@ import streamlit as st
 from sim.commands.failures import BadInput
 from sim.library import NoSuchRun
 from sim.record.committed import SchemaMismatch
+from sim.record.sqlite import FileFailure
 from sim.scenarios.located import ScenarioError
 from sim.steering.live import Refused
 from ui.controls import PASSWORD
 from ui.markup import failure, style
 from ui.views import agent, compare, interview, live, measures, play, runs, training, whatif
 
-KNOWN = (BadInput, NoSuchRun, SchemaMismatch, ScenarioError, Refused, FileNotFoundError)
+KNOWN = (BadInput, NoSuchRun, SchemaMismatch, FileFailure, ScenarioError, Refused, FileNotFoundError)
 """What goes wrong by nobody's defect; its text says what."""
 VIEWS: dict[str, dict[str, tuple[Callable[[], None], str, str]]] = {
     "Runs": {
