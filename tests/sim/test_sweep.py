@@ -360,6 +360,15 @@ def test_a_star_names_runs_in_the_order_of_settings_whichever_ended_first(tmp_pa
     assert find_all(folder, ["pd-*"]) == [path for cell in made.cells for path in cell.runs]
 
 
+def test_a_star_names_forks_too_which_are_runs_of_their_own(agora: Agora, tmp_path: Path) -> None:
+    made = sweep(written(tmp_path), tmp_path / "runs", name="pd")
+    assert agora("resume", "pd-*", "-q").code == 0
+    assert agora("fork", made.cells[0].runs[0], "--at", "2s", "--no-start").code == 0
+    assert statuses(tmp_path) == {"pd-s3": "finished", "pd-s3-at2": "not started"}
+    assert agora("resume", "pd-*", "-q").code == 0
+    assert set(statuses(tmp_path).values()) == {"finished"}
+
+
 def test_names_with_a_star(agora: Agora, tmp_path: Path) -> None:
     sweep(written(tmp_path), tmp_path / "runs", seeds=2, name="pd")
     sweep(written(tmp_path), tmp_path / "runs", name="other")
