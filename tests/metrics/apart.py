@@ -48,6 +48,7 @@ SEEDS, PAIRS = 200, 8
 
 
 def seated(*kinds: Any) -> list[tuple[Seat, Any]]:
+    """Agents of these kinds, one each."""
     return [(Seat(agent=f"a{n}"), kind) for n, kind in enumerate(kinds)]
 
 
@@ -191,14 +192,9 @@ def numbers(society: str, seed: int, planted: bool) -> Mapping[str, Measurement]
 def compared(luck: Random, size: float, society: str, of: str, seeds: int = SEEDS) -> float:
     """Eight seeds under either setting; 0 where the interval of their difference says that there is one."""
     drawn = luck.sample(range(seeds), 2 * PAIRS)
-    sides = [(numbers(society, one, False), numbers(society, two, size > 0)) for one, two in batched(drawn)]
-    found = difference([(one[of], other[of]) for one, other in sides if of in one and of in other])
+    sides = ([numbers(society, seed, size > 0 and bool(side)) for seed in drawn[side::2]] for side in range(2))
+    found = difference([(one[of], other[of]) for one, other in zip(*sides, strict=True)])
     return float(found is None or not found.apart)
-
-
-def batched(drawn: Sequence[int]) -> list[tuple[int, int]]:
-    """Neighbours in pairs."""
-    return list(zip(drawn[::2], drawn[1::2], strict=True))
 
 
 DIFFERENCES: Mapping[str, tuple[str, str]] = {
