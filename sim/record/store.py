@@ -12,8 +12,9 @@ import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
-from functools import cache
+from functools import lru_cache
 from hashlib import blake2b
+from itertools import accumulate, chain, count, islice
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, Self, TypeAlias
@@ -33,6 +34,8 @@ BATCH = 2_000
 """Most rows of a transaction."""
 INTERVAL = 0.25
 """Seconds since the last commit after which the next row, or a look at `commit_due`, begins another."""
+HEIGHT = 50
+"""Rows of a statement where there are that many."""
 RECENT = 65_536
 """Texts remembered as already kept."""
 
@@ -229,13 +232,34 @@ def _settle(engine: Engine) -> None:
     engine.dispose()
 
 
-@cache
-def _statement(table: str) -> str:
-    """A text that is there already is the same text."""
-    bare = insert(TABLES[table])
-    return compiled(bare.prefix_with("OR IGNORE") if table == "texts" else bare)
-
-
 def _insert(connection: Connection, table: str, rows: list[Row]) -> None:
-    if rows:
-        connection.exec_driver_sql(_statement(table), rows)
+    """Many rows a statement, in which a column of one value is bound once: most of the time goes into binding."""
+    if not rows:
+        return
+    columns = list(zip(*rows, strict=True))
+    same = tuple(column[0] == column[-1] and column.count(column[0]) == len(rows) for column in columns)
+    shared = [column[0] for column, one in zip(columns, same, strict=True) if one]
+    others = chain.from_iterable(
+        zip(*(column for column, one in zip(columns, same, strict=True) if not one), strict=True)
+    )
+    for height, times in ((HEIGHT, len(rows) // HEIGHT), (1, len(rows) % HEIGHT)):
+        if times:
+            width = height * same.count(False)
+            values = [(*shared, *islice(others, width)) for _ in range(times)]
+            connection.exec_driver_sql(_statement(table, same, height), values)
+
+
+@lru_cache
+def _statement(table: str, same: tuple[bool, ...], height: int) -> str:
+    """Inserts so many rows: its first parameters are the columns that are the `same` in all of them.
+
+    A text that is there already is the same text.
+    """
+    bare = insert(TABLES[table])
+    into, values, _ = compiled(bare.prefix_with("OR IGNORE") if table == "texts" else bare).partition(" VALUES ")
+    shared = list(accumulate(map(int, same)))
+    others = count(shared[-1] + 1)
+    rows = (
+        [f"?{place if one else next(others)}" for one, place in zip(same, shared, strict=True)] for _ in range(height)
+    )
+    return into + values + ", ".join(f"({', '.join(row)})" for row in rows)
