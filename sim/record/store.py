@@ -58,10 +58,10 @@ class Store(Committed):
         self._lock = lock
         self._writing = writable(path, "FULL" if durable == "power" else "NORMAL")
         self._connection = self._writing.connect()
-        self._pending: dict[str, list[Row]] = {}
-        """Rows by table."""
+        self._pending: dict[str, list[Any]] = {}
+        """Values by table, row after row: tuples that wait are walked by the garbage collector again and again."""
         self._waiting = 0
-        """How many they are."""
+        """How many rows they are."""
         self._committed = monotonic()
         self._recent: OrderedDict[bytes, None] = OrderedDict()
         self._closed = False
@@ -115,10 +115,10 @@ class Store(Committed):
 
     def put(self, table: str, row: Row) -> None:
         """Take a row for a table, in the order of its columns. Raises RecordFailure where rows cannot be written."""
-        rows = self._pending.get(table)
-        if rows is None:
-            rows = self._pending[table] = []
-        rows.append(row)
+        values = self._pending.get(table)
+        if values is None:
+            values = self._pending[table] = []
+        values.extend(row)
         self._waiting += 1
         if self._failure is not None or self._waiting >= BATCH or monotonic() - self._committed > INTERVAL:
             self.flush()
@@ -157,8 +157,8 @@ class Store(Committed):
         if self._failure is None:
             try:
                 with self._connection.begin():
-                    for table, rows in self._pending.items():
-                        _insert(self._connection, table, rows)
+                    for table, values in self._pending.items():
+                        _insert(self._connection, table, values)
                     if fields:
                         self._connection.execute(update(TABLES[_MANIFEST]).values(**fields))
             except DBAPIError as problem:  # what the driver said, without a thousand parameters
@@ -218,7 +218,7 @@ def _build(path: Path, manifest: Manifest, known: Mapping[str, list[Row]]) -> No
         RUN_FILE.create_all(connection)
         connection.execute(insert(TABLES[_MANIFEST]).values(**manifest.model_dump()))
         for table, rows in known.items():
-            _insert(connection, table, rows)
+            _insert(connection, table, list(chain.from_iterable(rows)))
     engine.dispose()
     new.rename(path)
 
@@ -232,21 +232,25 @@ def _settle(engine: Engine) -> None:
     engine.dispose()
 
 
-def _insert(connection: Connection, table: str, rows: list[Row]) -> None:
-    """Many rows a statement, in which a column of one value is bound once: most of the time goes into binding."""
-    if not rows:
+def _insert(connection: Connection, table: str, values: list[Any]) -> None:
+    """Rows, one after the other: many a statement, in which a column of one value is bound once.
+
+    Most of the time goes into binding.
+    """
+    if not values:
         return
-    columns = list(zip(*rows, strict=True))
-    same = tuple(column[0] == column[-1] and column.count(column[0]) == len(rows) for column in columns)
+    width = len(TABLES[table].columns)
+    columns = [values[place::width] for place in range(width)]
+    rows = len(columns[0])
+    same = tuple(column[0] == column[-1] and column.count(column[0]) == rows for column in columns)
     shared = [column[0] for column, one in zip(columns, same, strict=True) if one]
     others = chain.from_iterable(
         zip(*(column for column, one in zip(columns, same, strict=True) if not one), strict=True)
     )
-    for height, times in ((HEIGHT, len(rows) // HEIGHT), (1, len(rows) % HEIGHT)):
+    for height, times in ((HEIGHT, rows // HEIGHT), (1, rows % HEIGHT)):
         if times:
-            width = height * same.count(False)
-            values = [(*shared, *islice(others, width)) for _ in range(times)]
-            connection.exec_driver_sql(_statement(table, same, height), values)
+            binds = [(*shared, *islice(others, height * same.count(False))) for _ in range(times)]
+            connection.exec_driver_sql(_statement(table, same, height), binds)
 
 
 @lru_cache
