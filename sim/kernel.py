@@ -21,6 +21,7 @@ from operator import attrgetter
 from typing import Any
 
 import simpy
+from msgspec import Struct
 from msgspec.structs import replace
 
 from sim.answers import illegal
@@ -93,68 +94,43 @@ class Player:
         self.member, self.agent = other.member, other.agent
 
 
-class Decision:
+class Decision(Struct, eq=False):
     """One decision in progress: a turn, its mind and the calls it waits for."""
 
-    __slots__ = (
-        "action",
-        "agent",
-        "answered",
-        "calls",
-        "digest",
-        "dropped",
-        "due",
-        "mind",
-        "missing",
-        "nth",
-        "player",
-        "requests",
-        "seen",
-        "slot",
-        "state",
-        "streams",
-        "table",
-        "turn",
-    )  # fmt: skip
-
-    def __init__(self, table: Table, player: Player, turn: Turn, seen: int, nth: int, due: int) -> None:
-        self.table = table
-        self.player = player
-        self.agent = player.agent
-        """Whose mind it is."""
-        self.turn = turn
-        self.seen = seen
-        self.nth = nth
-        self.due = due
-        self.streams = table.minds.sub("mind", player.id, seen, nth)
-        self.slot: Slot
-        self.mind: Any = None
-        self.requests: Sequence[Request] = ()
-        self.answered: list[Completion | None] = []
-        self.missing = 0
-        self.calls = 0
-        """Calls made so far."""
-        self.digest: bytes | None = None
-        """Chained digest of the requests."""
-        self.state: bytes | None = None
-        """Hash of the world's state that the turn was seen in."""
-        self.action: Action | None = None
-        self.dropped = False
+    table: Table
+    player: Player
+    agent: Agent
+    """Whose mind it is."""
+    turn: Turn
+    seen: int
+    nth: int
+    due: int
+    streams: Streams
+    slot: Slot
+    state: bytes | None
+    """Hash of the world's state that the turn was seen in."""
+    mind: Any = None
+    requests: Sequence[Request] = ()
+    answered: list[Completion | None] = []
+    missing: int = 0
+    calls: int = 0
+    """Calls made so far."""
+    digest: bytes | None = None
+    """Chained digest of the requests."""
+    action: Action | None = None
+    dropped: bool = False
 
 
-class Slot:
+class Slot(Struct, eq=False):
     """What happens in one round of one tick."""
 
-    __slots__ = ("changes", "due", "missing", "timer", "wakes")
-
-    def __init__(self) -> None:
-        self.changes: list[tuple[Intervention, Player | None]] = []
-        self.due: list[Decision] = []
-        self.wakes: dict[AgentId, bool] = {}
-        """Whom to ask, and whether that interrupts."""
-        self.timer = False
-        self.missing = 0
-        """Due decisions whose minds have not finished."""
+    changes: list[tuple[Intervention, Player | None]] = []
+    due: list[Decision] = []
+    wakes: dict[AgentId, bool] = {}
+    """Whom to ask, and whether that interrupts."""
+    timer: bool = False
+    missing: int = 0
+    """Due decisions whose minds have not finished."""
 
 
 class Table:
@@ -468,12 +444,11 @@ class Table:
         if turn is None:
             return
         player.wakes = (now, nth + 1)
-        decision = Decision(self, player, turn, now, nth, due)
-        player.decision = decision
         slot = self._slot(due)
         assert slot is not None
-        decision.state = self._state
-        decision.slot = slot
+        streams = self.minds.sub("mind", player.id, now, nth)
+        decision = Decision(self, player, player.agent, turn, now, nth, due, streams, slot, self._state)
+        player.decision = decision
         slot.due.append(decision)
         slot.missing += 1
         try:
