@@ -126,7 +126,7 @@ class Slot(Struct, eq=False):
 
     changes: list[tuple[Intervention, Player | None]] = []
     due: list[Decision] = []
-    wakes: dict[AgentId, bool] = {}
+    wakes: dict[Player, bool] = {}
     """Whom to ask, and whether that interrupts."""
     timer: bool = False
     missing: int = 0
@@ -301,13 +301,13 @@ class Table:
         if self._stopped or not (self.alive or self._expected):
             self._finish()
             return
-        awake = [self._players[agent] for agent in slot.wakes]
+        awake = list(slot.wakes)
         if len(awake) > 1:
             awake.sort(key=_in_cast_order)
         if self._states and awake:
             self._state = self._state_hash()
         for player in awake:
-            self._wake(now, player, slot.wakes[player.id])
+            self._wake(now, player, slot.wakes[player])
             self._pump()
         self.log.mark(now, self.round)
         if not self._slots:
@@ -317,7 +317,7 @@ class Table:
         self.round = self.round + 1 if self._tick == now else 0
         self._tick = now
         if self.round >= MAX_ROUNDS:
-            agents = sorted({d.player.id for d in slot.due} | set(slot.wakes))
+            agents = sorted({player.id for player in (*(decision.player for decision in slot.due), *slot.wakes)})
             raise WorldError(
                 f"table {self.index}, tick {now}: more than {MAX_ROUNDS} rounds in one tick; "
                 f"agents that think for 0 ticks keep waking each other: {', '.join(agents[:10])}"
@@ -377,7 +377,7 @@ class Table:
                 player.agent.state = action.state  # the decision stands: now the agent remembers
             if player.again:
                 player.again = False
-                slot.wakes.setdefault(player.id, False)
+                slot.wakes.setdefault(player, False)
             counts[action.how] += 1
             counts[result.status] += 1
             self.log.decision(now, self.round, decision, result)
@@ -413,11 +413,12 @@ class Table:
                 raise WorldError(
                     f"table {self.index}, tick {now}: a wake of {wake.agent} at tick {wake.tick}, in the past"
                 )
-            if wake.agent not in self._players:
+            player = self._players.get(wake.agent)
+            if player is None:
                 raise self._stranger(wake.agent)
             there = slot if wake.tick == now and slot is not None else self._slot(wake.tick)
             if there is not None:
-                there.wakes[wake.agent] = there.wakes.get(wake.agent, False) or wake.interrupt
+                there.wakes[player] = there.wakes.get(player, False) or wake.interrupt
 
     # --- minds -----------------------------------------------------------------------------------
 
