@@ -20,6 +20,8 @@ Row: TypeAlias = tuple[Any, ...]
 Put: TypeAlias = Callable[[str, Row], None]
 """Takes a table name and a row."""
 
+_CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
+
 
 class Divergence(Exception):
     """A replay met something other than what is recorded; both sides are in the text."""
@@ -27,7 +29,7 @@ class Divergence(Exception):
 
 def dumps(value: Any) -> str:
     """Canonical JSON: sorted keys; what is no finite number becomes null. Raises TypeError for what is no JSON."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
+    return orjson.dumps(value, option=_CANONICAL).decode()
 
 
 _TO_ALL = dumps(ALL)
@@ -67,9 +69,19 @@ class Log:
 
     def fact(self, tick: int, round_: int, fact: Fact) -> None:
         """A fact of the world."""
-        audience = dumps(fact.audience)
-        row = (self.table, self.seq, tick, round_, fact.id, fact.kind, fact.actor, audience, dumps(fact.data))
-        self._append("facts", (*row, encode_ids(fact.answers)))
+        row = (
+            self.table,
+            self.seq,
+            tick,
+            round_,
+            fact.id,
+            fact.kind,
+            fact.actor,
+            dumps(fact.audience),
+            dumps(fact.data),
+            encode_ids(fact.answers),
+        )
+        self._append("facts", row)
 
     def decision(self, tick: int, round_: int, decision: Any, result: Result) -> None:
         """A decision that was stepped, and what became of it."""
