@@ -23,7 +23,7 @@ plain: ready  ## Tests without the embedded model; neighbours go to one process,
 	$(BIN)/python -m pytest -m 'not model' -n 2 --dist worksteal
 
 model: lint ready  ## Tests of the embedded model on vLLM, on one thread: more would wait for cores that are busy
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m model
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m model $$(grep -rl --include='test_*.py' pytest.mark.model tests | sort)
 
 ready: $(VENV)/.full  ## What the tests need beside Python packages: the embedded model and a browser
 	$(BIN)/agora models
