@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from agents.emotion import Emotion, told
 from agents.memory import START, Entry, Memory, clip
@@ -42,6 +42,8 @@ class LLMAgent:
     whose words only it sees, once (0: it answers at once); `emotion`, the `Emotion` that it has, if any. Raises
     ValueError where one of them will not do.
     """
+
+    models: ClassVar[tuple[str, ...]] = ("model", "writer")
 
     def __init__(
         self,

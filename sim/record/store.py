@@ -21,11 +21,10 @@ from typing import Any, Literal, Self, TypeAlias
 
 from filelock import BaseFileLock, Timeout
 from sqlalchemy import Connection, Engine, insert, update
-from sqlalchemy.exc import DBAPIError
 
 from sim.record.committed import Committed, Row, lock_of
 from sim.record.schema import RUN_FILE, TABLES, Manifest
-from sim.record.sqlite import compiled, create, writable
+from sim.record.sqlite import FileFailure, compiled, create, writable
 
 Durable: TypeAlias = Literal["normal", "power"]
 """What committed rows survive: the death of the process, or a power cut too."""
@@ -40,6 +39,8 @@ RECENT = 65_536
 """Texts remembered as already kept."""
 
 _MANIFEST = "run"
+_NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC", "SQLITE_IOERR_SHMSIZE")
+"""What SQLite calls a full disk, or a quota that is used up."""
 
 
 class RunLocked(Exception):
@@ -48,6 +49,10 @@ class RunLocked(Exception):
 
 class RecordFailure(Exception):
     """The record can no longer be written: disk full, file locked, or a row that does not fit its table."""
+
+
+class DiskFull(RecordFailure):
+    """There is no more room for the record. What is committed is kept, and the run can be gone on with."""
 
 
 class Store(Committed):
@@ -161,12 +166,15 @@ class Store(Committed):
                         _insert(self._connection, table, values)
                     if fields:
                         self._connection.execute(update(TABLES[_MANIFEST]).values(**fields))
-            except DBAPIError as problem:  # what the driver said, without a thousand parameters
-                self._failure = problem.orig
+            except FileFailure as problem:
+                self._failure = problem.__cause__
             except Exception as problem:
                 self._failure = problem
         if self._failure is not None:
-            raise RecordFailure(f"{self.path} cannot be written: {self._failure}") from self._failure
+            message = f"{self.path} cannot be written: {self._failure}"
+            if getattr(self._failure, "sqlite_errorname", "").startswith(_NO_ROOM):
+                raise DiskFull(f"{message}; make room, then: agora resume {self.path.stem}") from self._failure
+            raise RecordFailure(message) from self._failure
         self._pending = {}
         self._waiting = 0
         self._committed = monotonic()
@@ -214,12 +222,17 @@ def _build(path: Path, manifest: Manifest, known: Mapping[str, list[Row]]) -> No
     for leftover in (new, new.with_name(new.name + "-journal")):
         leftover.unlink(missing_ok=True)
     engine = create(new)
-    with engine.begin() as connection:
-        RUN_FILE.create_all(connection)
-        connection.execute(insert(TABLES[_MANIFEST]).values(**manifest.model_dump()))
-        for table, rows in known.items():
-            _insert(connection, table, list(chain.from_iterable(rows)))
-    engine.dispose()
+    try:
+        with engine.begin() as connection:
+            RUN_FILE.create_all(connection)
+            connection.execute(insert(TABLES[_MANIFEST]).values(**manifest.model_dump()))
+            for table, rows in known.items():
+                _insert(connection, table, list(chain.from_iterable(rows)))
+    except BaseException:
+        new.unlink()
+        raise
+    finally:
+        engine.dispose()
     new.rename(path)
 
 

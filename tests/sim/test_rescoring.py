@@ -14,7 +14,8 @@ from agents.engines.torch import TorchEngine
 from sim.commands.failures import BadInput
 from sim.metrics.analysis import offpolicy
 from sim.metrics.analysis.sampled import sampled
-from sim.metrics.family import measure
+from sim.metrics.family import conditions, measure, opened, trials
+from sim.metrics.twins import twins
 from sim.record.reader import Run
 from sim.runs import Session, create, go
 from sim.scenarios.scenario import loads
@@ -151,6 +152,13 @@ def test_it_is_found_beside_its_parent_and_verified(behaviour: Path, cool: Path)
     found = measure([behaviour], [offpolicy.compared])
     assert found[0].of == {"behaviour": "doves", "target": cool.stem}
     assert found[0].value is not None
+
+
+def test_it_is_no_treated_fork_and_no_condition(behaviour: Path, cool: Path) -> None:
+    with opened([behaviour, cool]) as runs:
+        assert [one.id for one in runs] == ["doves"]
+        assert [one.id for one in runs[0].rescorings] == [cool.stem]
+        assert (trials(runs), twins(runs), list(conditions(runs))) == ([], [], [""])
 
 
 def test_the_command(behaviour: Path, tmp_path: Path, agora: Agora) -> None:

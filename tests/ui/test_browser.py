@@ -162,6 +162,14 @@ OF_A_RUN = {
 OTHERS = {"Play": "Take the seat", "Compare": "First divergence", "Training": "Exploitability", "Runs": "Start a run"}
 
 
+def test_the_list_of_runs_has_an_address_that_the_bare_one_leads_to(watched: Watched) -> None:
+    for address in ("runs?search=forum", "?search=forum"):
+        watched.open(address)
+        watched.page.wait_for_url("**/runs?search=forum")
+        expect(watched.page.locator(".ag h1").first).to_have_text("Runs")
+        watched.check()
+
+
 def test_every_page_of_every_world_is_drawn_without_an_error(watched: Watched) -> None:
     """Every view is reached by its link, which keeps the run."""
     for run in WORLDS:

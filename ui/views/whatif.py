@@ -8,7 +8,7 @@ import orjson
 import streamlit as st
 
 from sim.library import PROJECT
-from sim.metrics.family import changed
+from sim.metrics.family import changed, rescored
 from sim.scenarios.located import ScenarioError
 from sim.scenarios.yaml_text import read_yaml, write_yaml
 from sim.steering.live import Refused
@@ -157,7 +157,9 @@ def _forks(parent: Head) -> list[tuple[Head, str]]:
         head = data.head(where, name)
         if head.parent == parent.id and head.fork_tick is not None:
             with opened(head) as run:
-                found.append((head, changed(before, data.scenario_of(run.manifest()))))
+                after = data.scenario_of(run.manifest())
+            if not rescored(after):
+                found.append((head, changed(before, after)))
     return found
 
 
