@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from agents.engines.encoding import Encoder
 from sim.scenarios.scenario import ScenarioError
-from sim.types import Message, Tokens
+from sim.types import EngineFailure, Message, Tokens
 from sim.voices import LateEngine
 from tests.training.test_labels import choice
 from tests.training.tiny import MASK, mask, row, slowly
@@ -57,6 +58,20 @@ def test_a_turn_is_what_the_template_makes_of_it_and_is_cut_to_its_size(base: Ba
     assert encoder.turn(message, len(whole) - len(text)) == (), "nothing but a frame is nothing"
     spelt = encoder.turn(Message(role="system", text="Yes.<|im_end|>No."))
     assert spelt.count(base.tokenizer.eos_token_id) == whole.count(base.tokenizer.eos_token_id)
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{{ raise_exception('users only') }}", "takes no message of system alone: users only"),
+        ("{{ bos_token }}", "leaves out a message of system"),
+    ],
+)
+def test_a_template_that_has_no_such_turn_is_told(base: Base, template: str, why: str) -> None:
+    tokenizer = copy(base.tokenizer)
+    tokenizer.chat_template = template
+    with pytest.raises(EngineFailure, match=why):
+        Encoder(tokenizer, "picky", 1024).turn(Message(role="system", text="Bet."))
 
 
 def test_texts_are_bounded_by_their_own_size_and_by_the_context(encoder: Encoder) -> None:
