@@ -26,7 +26,7 @@ from training.returns import Tree as TreeReturn
 from training.reward import Rewards
 from training.schedule import Weight, at
 from training.slots import Share
-from training.trajectory import Row
+from training.trajectory import Kind, Row
 
 
 class All(Strict):
@@ -39,7 +39,7 @@ class Tag(Strict):
     """The row's tokens in spans of these kinds only."""
 
     kind: Literal["tag"]
-    tags: Many[Literal["think", "subgoal", "switch", "action", "summary"]] = Field(min_length=1)
+    tags: Many[Kind] = Field(min_length=1)
 
 
 class Suffix(Strict):

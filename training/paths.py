@@ -31,6 +31,11 @@ def decisions(rows: Sequence[Row]) -> list[Decision]:
     return [tuple(each) for each in found.values()]
 
 
+def answering(rows: Sequence[Row]) -> set[int]:
+    """The rows that are answers, by index: the last one of each decision."""
+    return {decision[-1] for decision in decisions(rows)}
+
+
 def trajectories(rows: Sequence[Row]) -> list[Trajectory]:
     """The rows' trajectories in episode order, then by seat, whatever the order of the rows.
 

@@ -237,11 +237,16 @@ def learnt_returns(rows: Sequence[Row]) -> list[float]:
 
 
 def info_gain(rows: Sequence[Row], extras: Extras) -> list[float]:
-    """Change of the true answer's probability over each row but the last of its trajectory."""
+    """Change of the true answer's probability over each decision but the last of its trajectory."""
     before = _given("truth_before", extras.truth_before, rows)
     after = _given("truth_after", extras.truth_after, rows)
     last = {index for path in trajectories(rows) for index in path[-1]}
-    return [0.0 if index in last else exp(after[index]) - exp(before[index]) for index in range(len(rows))]
+    paid = [0.0] * len(rows)
+    for decision in decisions(rows):
+        first = decision[0]
+        for index in decision:
+            paid[index] = 0.0 if first in last else exp(after[first]) - exp(before[first])
+    return paid
 
 
 def form(rows: Sequence[Row], source: Format) -> list[float]:
@@ -320,7 +325,7 @@ def regret(rows: Sequence[Row], extras: Extras) -> list[float]:
     earned = _given("counterfactual", extras.counterfactual, rows)
     paid = [0.0] * len(rows)
     for path in trajectories(rows):
-        choices = [decision[0] for decision in path if rows[decision[0]].options]
+        choices = [decision[-1] for decision in path if rows[decision[-1]].options]
         if len({rows[index].options for index in choices}) > 1:
             raise ValueError(f"{rows[choices[0]].episode}: the options change, so regret is not defined")
         totals = [fsum(each) for each in zip(*(earned[index] for index in choices), strict=True)]

@@ -101,13 +101,13 @@ def trees(rows: list[Row], folder: Path) -> None:
 
 def trials(rows: list[Row], folder: Path) -> None:
     """The second attempt begins with a reflection."""
-    assert {row.attempt for row in rows if row.spans} == {1}
+    assert {row.attempt for row in rows if row.has("summary")} == {1}
     assert len({(row.trial, row.attempt) for row in rows}) == 8
 
 
 def chops(rows: list[Row], folder: Path) -> None:
     """Summaries are rows of the decision that they precede."""
-    assert any(row.spans and row.spans[0].kind == "summary" for row in rows)
+    assert any(row.has("summary") for row in rows)
 
 
 def proposals(rows: list[Row], folder: Path) -> None:

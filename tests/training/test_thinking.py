@@ -37,9 +37,9 @@ def test_a_thought_is_a_row_with_the_advantage_of_its_decision(model: Path, tmp_
     (path,) = (tmp_path / "kuhn" / "rollouts").glob("update-000001-0.db")
     with Run(path) as run:
         said = [call.completion.ids for call in run.calls() if call.purpose == "think"]
-    thoughts = [row for row in rows if row.spans]
+    thoughts = [row for row in rows if row.has("think")]
     assert sorted(row.ids for row in thoughts) == sorted(said)
-    assert {row.spans[0].kind for row in thoughts} == {"think"}
+    assert [row for row in rows if row not in thoughts] == [row for row in rows if row.has("action")]
     advantages = {}
     for row, each in zip(rows, found.tokens, strict=True):
         advantages.setdefault((row.episode, row.seat, row.turn), set()).update(each)
@@ -54,7 +54,7 @@ def test_tags_learn_thoughts_alone(model: Path, tmp_path: Path) -> None:
         found = credit(rows, rewards(plan.recipe.reward, rows), plan.recipe.credit)
         assert trainer.update()["gradient_norm"] > 0
     for row, mask in zip(rows, found.mask, strict=True):
-        assert set(mask) == {bool(row.spans)}
+        assert set(mask) == {row.has("think")}
 
 
 @pytest.mark.parametrize("recipe", ["grpo", "neurd_fit_like", "spiral", "gspo_like"])
@@ -68,11 +68,5 @@ def test_recipes_of_every_kind_learn_from_those_who_think(model: Path, tmp_path:
     ("recipe", "what"), [("bi_level_gae", "a critic has one value"), ("arpo_like", "a tree branches")]
 )
 def test_what_takes_one_call_a_decision_says_so(model: Path, tmp_path: Path, recipe: str, what: str) -> None:
-    with pytest.raises(TrainingError, match=f"{what}.*cast first thinks"):
+    with pytest.raises(TrainingError, match=f"{what}.*cast first makes several"):
         Trainer(tmp_path / "kuhn", thinking(model, recipe))
-
-
-def test_what_is_credited_by_name_has_to_be_there(model: Path, tmp_path: Path) -> None:
-    plan = small(model, "reinforce", "credit.0.span={kind: tag, tags: [think]}")
-    with pytest.raises(TrainingError, match=r"no learner thinks; set cast\.NAME\.with\.think to some tokens"):
-        Trainer(tmp_path / "kuhn", plan)
