@@ -184,16 +184,12 @@ def check_said(recipe: Recipe, saying: Mapping[str, Sequence[str]]) -> None:
                 f"{recipe.name}: credit.span: no learner says what is tagged {tag}; set cast.NAME.with.{SAID[tag]} to "
                 "some tokens"
             )
-    reasons = {
-        "a critic has one value for each decision": any(term.head for term in recipe.credit),
-        "a tree branches at every call": isinstance(recipe.structure, slots.Tree),
-    }
-    for reason in (reason for reason, holds in reasons.items() if holds):
-        for setting, entries in saying.items():
-            if entries:
-                raise TrainingError(
-                    f"{recipe.name}: {reason}, and cast {entries[0]} makes several; set with.{setting} to 0"
-                )
+    for setting, entries in saying.items():
+        if entries and isinstance(recipe.structure, slots.Tree):
+            raise TrainingError(
+                f"{recipe.name}: a tree branches at every call, and cast {entries[0]} makes several; set "
+                f"with.{setting} to 0"
+            )
 
 
 def kept(recipe: Recipe) -> int:
