@@ -12,7 +12,7 @@ from training import roster, slots
 from training.credit import Tag
 from training.recipe import Recipe, heads_of
 from training.recipe import loads as read_recipe
-from training.reward import InfoGain, Judge, Regret
+from training.reward import InfoGain, Judge, Keep, Regret
 from training.rollout import writes
 from training.structures import start
 
@@ -174,15 +174,18 @@ SAID = {"think": "think", "subgoal": "subgoals", "switch": "subgoals"}
 
 
 def check_said(recipe: Recipe, saying: Mapping[str, Sequence[str]]) -> None:
-    """Raises TrainingError where what learners say before they answer is credited and not there, or can't be learnt.
+    """Raises TrainingError where what learners say before they answer is read and not there, or can't be learnt.
 
     `saying`: by setting of `SAID`, the learners' entries of the cast that have it.
     """
-    for tag in sorted(tags_of(recipe) & SAID.keys()):
+    read = dict.fromkeys(sorted(tags_of(recipe) & SAID.keys()), "credit.span")
+    if any(isinstance(source, Keep) for source in recipe.reward):
+        read.setdefault("switch", "reward keep")
+    for tag, where in read.items():
         if not saying[SAID[tag]]:
             raise TrainingError(
-                f"{recipe.name}: credit.span: no learner says what is tagged {tag}; set cast.NAME.with.{SAID[tag]} to "
-                "some tokens"
+                f"{recipe.name}: {where}: no learner says what is tagged {tag}; set cast.NAME.with.{SAID[tag]} to some "
+                "tokens"
             )
     for setting, entries in saying.items():
         if entries and isinstance(recipe.structure, slots.Tree):

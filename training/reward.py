@@ -51,6 +51,13 @@ class Format(_Source):
     invalid: float = -0.1
 
 
+class Keep(_Source):
+    """A constant for decisions that keep their subgoal, so that switching is not forgotten (HiPER); 0 for the rest."""
+
+    kind: Literal["keep"]
+    penalty: float = -0.3
+
+
 class InfoGain(_Source):
     """p(truth | after the row) − p(truth | before it), p the exponential of the mean log-probability (IGPO).
 
@@ -124,7 +131,8 @@ class Judge(_Source):
 
 
 Source: TypeAlias = Annotated[
-    Outcome | Step | Format | InfoGain | LogRatio | Anchored | Regret | Proposal | Judge, Field(discriminator="kind")
+    Outcome | Step | Format | Keep | InfoGain | LogRatio | Anchored | Regret | Proposal | Judge,
+    Field(discriminator="kind"),
 ]
 
 
@@ -170,6 +178,8 @@ def _stream(source: Source, rows: Sequence[Row], extras: Extras) -> list[float]:
             return [row.reward for row in rows]
         case Format():
             return form(rows, source)
+        case Keep():
+            return kept(rows, source.penalty)
         case InfoGain():
             return info_gain(rows, extras)
         case LogRatio():
@@ -256,6 +266,17 @@ def form(rows: Sequence[Row], source: Format) -> list[float]:
         answer = rows[decision[-1]]
         for index in decision:
             paid[index] = source.valid if answer.valid else source.invalid if answer.how else 0.0
+    return paid
+
+
+def kept(rows: Sequence[Row], penalty: float) -> list[float]:
+    """The penalty at each decision that said whether it switches its subgoal, and set itself no new one."""
+    paid = [0.0] * len(rows)
+    for decision in decisions(rows):
+        said = {span.kind for index in decision for span in rows[index].spans}
+        if "switch" in said and "subgoal" not in said:
+            for index in decision:
+                paid[index] = penalty
     return paid
 
 

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import log
 from pathlib import Path
 
 import pytest
+import torch
 
 from sim.record.reader import Run
 from sim.scenarios.scenario import load as load_scenario
 from sim.verify import verify
+from sim.voices import LateEngine
 from tests.training.speaking import Speaking
+from tests.training.test_joined import same, updated
+from training import checkpoint
+from training.constraint import Distribution
 from training.credit import credit
+from training.estimate import estimate
+from training.extras import Extras, Values
+from training.loss import Scores, loss
 from training.matchup import Matchup
-from training.plan import SAID, TrainingError, check_said
+from training.plan import SAID, Plan, TrainingError, check_said
 from training.recipe import load
 from training.reward import rewards
 from training.rollout import Stage, play, with_setting
-from training.rows import ratio_units
-from training.trajectory import Row
+from training.rows import ratio_units, samples, token_shares
+from training.streams import streams
+from training.trajectory import Kind, Row, Span
 
 PD = Path(__file__).parents[2] / "scenarios" / "games" / "pd_train.yaml"
 SEATS = ("first", "second")
@@ -119,3 +130,99 @@ def test_what_is_credited_by_name_has_to_be_there(tag: str, setting: str, wanted
     with pytest.raises(TrainingError, match=line):
         check_said(recipe, saying)
     check_said(recipe, {**saying, wanted: ["first"]})
+
+
+# --- HiPER ----------------------------------------------------------------------------------------------------
+
+
+def hierarchy() -> tuple[list[Row], Extras]:
+    """A subgoal, kept once and then switched; rewards 1, 2 and −4. Values are 99 where no level is to read them."""
+
+    def row(turn: int, reward: float, kind: Kind, *ids: int) -> Row:
+        spans, ended = (Span(kind=kind, start=0, stop=len(ids)),), "terminated" if turn == 2 else ""
+        return Row(episode="run:0", turn=turn, reward=reward, prompt=(8,), ids=ids, spans=spans, ended=ended)  # type: ignore[arg-type]
+
+    rows = [
+        *(row(0, 1, "subgoal", 1, 2), row(0, 1, "action", 3)),
+        *(row(1, 2, "switch", 4), row(1, 2, "action", 5, 6)),
+        *(row(2, -4, "switch", 7), row(2, -4, "subgoal", 1), row(2, -4, "action", 3)),
+    ]
+    values = {
+        "low": ((99, 99), (1,), (99,), (2, 99), (99,), (99,), (1,)),
+        "high": ((3, 99), (99,), (99,), (99, 99), (99,), (2,), (99,)),
+        "termination": ((99, 99), (99,), (1,), (99, 99), (1,), (99,), (99,)),
+    }
+    return rows, Extras(values={head: Values(rows=each) for head, each in values.items()})
+
+
+HIPER = (  # to keep it costs .3, so rewards are 1, 1.7, −4
+    (-3.72425, -3.72425),  # 1 + .95·1.7 + .9025·2 − 3 + .9025·.95·(−6)
+    (3.344,),  # 1 + .95·2 − 1 + .9025·1.6
+    (2.6,),  # 1.7 + .95·2 − 1
+    (1.6, 1.6),  # 1.7 + .95·2 − 2
+    (-5,),  # −4 − 1
+    (-6,),  # −4 − 2
+    (-5,),  # −4 − 1
+)
+
+
+def test_each_level_is_above_what_was_known_before_its_own_words() -> None:
+    rows, extras = hierarchy()
+    found = estimate(load("hiper"), rows, extras)
+    assert [list(each) for each in found.advantages] == [pytest.approx(each) for each in HIPER]
+    targets = {head: [each and each[0] for each in aims] for head, aims in found.targets.items()}
+    assert targets["low"] == [(), pytest.approx(4.344), (), pytest.approx(3.6), (), (), -4]
+    assert targets["high"] == [pytest.approx(-0.72425), (), (), (), (), -4, ()]
+    assert targets["termination"] == [(), (), pytest.approx(3.6), (), -4, (), ()]
+
+
+def test_the_loss_of_the_three_levels_by_hand() -> None:
+    """PPO's clip at .2, old log-probabilities and current ones apart: −min(ρA, clip(ρ)A), all nine tokens alike."""
+    rows, extras = hierarchy()
+    recipe = load("hiper")
+    found = estimate(recipe, rows, extras)
+    shares = token_shares(rows, recipe.aggregation, found.mask)
+    made = samples(rows, found.advantages, shares, lambda _: Distribution(None, 1.0))
+    old_n = torch.full((9,), log(0.5))
+    rho_n = torch.tensor([1.5, 0.5, 1.5, 0.9, 1.1, 1.3, 0.5, 1.5, 1.0])
+    scores = Scores(logprobs_n=old_n + rho_n.log(), old_n=old_n)
+    clipped = [
+        *(-1.5 * 3.72425, -0.8 * 3.72425, 1.2 * 3.344, 0.9 * 2.6, 1.1 * 1.6, 1.2 * 1.6),
+        *(-0.8 * 5, -1.5 * 6, -1.0 * 5),
+    ]
+    total = loss(streams(made), scores, ratio=recipe.ratio, trust=recipe.trust).total
+    assert total.item() == pytest.approx(-sum(clipped) / 9)
+
+
+@pytest.fixture(scope="module")
+def engines(model: Path) -> Iterator[dict[str, LateEngine]]:
+    """One engine for both trainings here."""
+    from agents.engines.torch import TorchEngine
+
+    late = LateEngine("shared", lambda: TorchEngine(str(model), max_model_len=1024, threads=1))
+    yield dict.fromkeys(SEATS, late)
+    late.close()
+
+
+def planned(model: Path) -> Plan:
+    small = ("policy.kind=full", "rollout.episodes=2", "optimiser.lr=1e-3", "optimiser.critic_lr=1e-2", "threads=1")
+    sets = [key for seat in SEATS for key in (f"models.{seat}.model={model}", f"cast.{seat}.with.subgoals=4")]
+    return Plan(recipe=load("hiper", small), scenario=PD, sets=tuple(sets), seed=3)
+
+
+def test_a_training_of_three_levels_that_was_stopped_goes_on_as_if_it_had_not_been(
+    model: Path, engines: dict[str, LateEngine], tmp_path: Path
+) -> None:
+    plan = planned(model)
+    first = updated(tmp_path / "broken" / "pd", plan, engines, 1)
+    assert first["gradient_norm"] > 0
+    assert first["value"] > 0
+    assert {f"explained {head}" for head in ("low", "high", "termination")} < first.keys()
+    updated(tmp_path / "broken" / "pd", plan, engines, 2)
+    updated(tmp_path / "whole" / "pd", plan, engines, 2)
+    broken, whole = (checkpoint.read(tmp_path / name / "pd") for name in ("broken", "whole"))
+    assert whole is not None
+    assert broken is not None
+    assert whole[1]["critics"]["pd"]["heads"]
+    assert same(whole[1], broken[1])
+    assert whole[2] == broken[2]
