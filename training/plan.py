@@ -174,7 +174,7 @@ SAID = {"think": "think", "subgoal": "subgoals", "switch": "subgoals"}
 
 
 def check_said(recipe: Recipe, saying: Mapping[str, Sequence[str]]) -> None:
-    """Raises TrainingError where what learners say before they answer is read and not there, or can't be learnt.
+    """Raises TrainingError where what learners say before they answer is read and not there.
 
     `saying`: by setting of `SAID`, the learners' entries of the cast that have it.
     """
@@ -186,12 +186,6 @@ def check_said(recipe: Recipe, saying: Mapping[str, Sequence[str]]) -> None:
             raise TrainingError(
                 f"{recipe.name}: {where}: no learner says what is tagged {tag}; set cast.NAME.with.{SAID[tag]} to some "
                 "tokens"
-            )
-    for setting, entries in saying.items():
-        if entries and isinstance(recipe.structure, slots.Tree):
-            raise TrainingError(
-                f"{recipe.name}: a tree branches at every call, and cast {entries[0]} makes several; set "
-                f"with.{setting} to 0"
             )
 
 

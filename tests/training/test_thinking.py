@@ -10,7 +10,7 @@ from sim.record.reader import Run
 from tests.training.test_loop import small
 from training.credit import credit
 from training.loop import Trainer
-from training.plan import Plan, TrainingError
+from training.plan import Plan
 from training.policy import tiny_model
 from training.reward import rewards
 
@@ -64,6 +64,9 @@ def test_recipes_of_every_kind_learn_from_those_who_think(model: Path, tmp_path:
     assert numbers["gradient_norm"] >= 0
 
 
-def test_what_takes_one_call_a_decision_says_so(model: Path, tmp_path: Path) -> None:
-    with pytest.raises(TrainingError, match="a tree branches at every call, and cast first makes several"):
-        Trainer(tmp_path / "kuhn", thinking(model, "arpo_like"))
+def test_branches_learn_from_those_who_think(model: Path, tmp_path: Path) -> None:
+    tree = ("structure.size=2", "structure.nodes=2", "structure.branches=1", "rollout.episodes=4", "extra=[]")
+    with Trainer(tmp_path / "kuhn", thinking(model, "arpo_like", *tree)) as trainer:
+        numbers = trainer.update()
+    assert numbers["gradient_norm"] > 0
+    assert numbers["rows"] > numbers["decisions"], "thoughts are learnt too"
