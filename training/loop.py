@@ -42,12 +42,12 @@ from training.evaluation import Evaluator
 from training.extras import Extras
 from training.labels import lessons
 from training.league import LeagueState
-from training.plan import Plan, TrainingError, check, check_thinkers, kept
+from training.plan import SAID, Plan, TrainingError, check, check_said, kept
 from training.policy import Base, rewind
 from training.readout import explored, read_options
 from training.returns import Q
 from training.reward import learnt_returns
-from training.rollout import abandon, seats, thinkers
+from training.rollout import abandon, seats, with_setting
 from training.rows import Sample
 from training.schedule import at
 from training.serving import room
@@ -101,7 +101,7 @@ class Trainer:
         if not self._entries:
             raise TrainingError(f"{plan.scenario}: nobody learns: give an entry of models: a policy without a version")
         check(recipe)
-        check_thinkers(recipe, thinkers(self._scenario, self._entries))
+        check_said(recipe, {one: with_setting(self._scenario, self._entries, one) for one in SAID.values()})
         check_start(plan.start, self._entries.values())
         torch.set_num_threads(recipe.threads)
         model = self._one(lambda entry: self._scenario.models[entry].model, "models.*.model")

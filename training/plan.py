@@ -12,7 +12,7 @@ from training import roster, slots
 from training.credit import Tag
 from training.recipe import Recipe, heads_of
 from training.recipe import loads as read_recipe
-from training.reward import InfoGain, Judge, Regret
+from training.reward import InfoGain, Judge, Keep, Regret
 from training.rollout import writes
 from training.structures import start
 
@@ -183,11 +183,6 @@ def _check_readings(recipe: Recipe) -> None:
             f"{recipe.name}: {told[0]} needs whole episodes, which the structure {recipe.structure.kind} has not; "
             "choose independent, group, trial, chop or propose"
         )
-    tags = tags_of(recipe) - {"summary", "think"}
-    if tags:
-        raise TrainingError(
-            f"{recipe.name}: credit.span: no agent marks which tokens are its {', '.join(sorted(tags))}"
-        )
 
 
 def tags_of(recipe: Recipe) -> set[str]:
@@ -195,18 +190,24 @@ def tags_of(recipe: Recipe) -> set[str]:
     return {tag for term in recipe.credit if isinstance(term.span, Tag) for tag in term.span.tags}
 
 
-def check_thinkers(recipe: Recipe, thinkers: Sequence[str]) -> None:
-    """Raises TrainingError where learners that think before they answer, by cast entry, cannot be learnt from."""
-    if "think" in tags_of(recipe) and not thinkers:
-        raise TrainingError(f"{recipe.name}: credit.span: no learner thinks; set cast.NAME.with.think to some tokens")
-    if not thinkers:
-        return
-    reasons = {
-        "a critic has one value for each decision": any(term.head for term in recipe.credit),
-        "a tree branches at every call": isinstance(recipe.structure, slots.Tree),
-    }
-    for reason in (reason for reason, holds in reasons.items() if holds):
-        raise TrainingError(f"{recipe.name}: {reason}, and cast {thinkers[0]} thinks first; set with.think to 0")
+SAID = {"think": "think", "subgoal": "subgoals", "switch": "subgoals"}
+"""By span, the setting of an agent that says such things before it answers."""
+
+
+def check_said(recipe: Recipe, saying: Mapping[str, Sequence[str]]) -> None:
+    """Raises TrainingError where what learners say before they answer is read and not there.
+
+    `saying`: by setting of `SAID`, the learners' entries of the cast that have it.
+    """
+    read = dict.fromkeys(sorted(tags_of(recipe) & SAID.keys()), "credit.span")
+    if any(isinstance(source, Keep) for source in recipe.reward):
+        read.setdefault("switch", "reward keep")
+    for tag, where in read.items():
+        if not saying[SAID[tag]]:
+            raise TrainingError(
+                f"{recipe.name}: {where}: no learner says what is tagged {tag}; set cast.NAME.with.{SAID[tag]} to some "
+                "tokens"
+            )
 
 
 def kept(recipe: Recipe) -> int:

@@ -24,7 +24,7 @@ Count: TypeAlias = Annotated[int, Field(ge=1)]
 Aggregate: TypeAlias = Literal["own", "geo_mean", "product"]
 """How the token ratios of a unit become one: each its own, their geometric mean, or their product."""
 Unit: TypeAlias = Literal["token", "turn", "segment", "sequence"]
-"""What shares one ratio: a token, a row, the rows between two subgoals, all rows of one seat in an episode."""
+"""What shares one ratio: a token, a row, the decisions between two subgoals, all rows of one seat in an episode."""
 
 
 # --- structure: what is rolled out ------------------------------------------------------------

@@ -23,7 +23,6 @@ SMALL = ("policy.kind=full", "rollout.episodes=8", "optimiser.lr=1e-3", "optimis
 VERSION = "extra.0.teacher=good@1"
 REFUSED = {
     "evoemo_like": "actors population",
-    "hiper": "no agent marks which tokens are its action",
     "opsd": "name a scripted agent under script",
 }
 """Shipped recipes that the loop does not play as they are, and why."""
