@@ -112,21 +112,11 @@ def _bids(one: Tender) -> list[float]:
     return list(one.bids.values())
 
 
-def _plain(one: Tender) -> list[float]:
-    """Prices as they were offered."""
-    return [abs(bid) for bid in one.bids.values()]
-
-
-def _gap(one: Tender) -> float | None:
-    found = percentage_gap(_bids(one))
-    return None if found is None else abs(found)
-
-
 _OF_TENDERS: Mapping[str, Callable[[Tender], float | None]] = {
-    "bid_cv": lambda one: bid_cv(_plain(one)),
+    "bid_cv": lambda one: bid_cv(_bids(one)),
     "relative_distance": lambda one: relative_distance(_bids(one)),
-    "percentage_gap": _gap,
-    "bid_spread": lambda one: bid_spread(_plain(one)),
+    "percentage_gap": lambda one: percentage_gap(_bids(one)),
+    "bid_spread": lambda one: bid_spread(_bids(one)),
     "skewness": lambda one: skewness(_bids(one)),
 }
 _OF_WINNERS: Mapping[str, Callable[[Sequence[Tender]], float | None]] = {

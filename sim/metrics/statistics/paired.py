@@ -11,6 +11,7 @@ from statistics import variance
 from typing import NamedTuple
 
 from sim.metrics.statistics.clusters import Estimate, mean
+from sim.metrics.statistics.given import alike, numbers, varies
 from sim.metrics.statistics.permutation import sign_flips
 
 
@@ -26,6 +27,8 @@ class Effect(NamedTuple):
 
 def effect(base: Sequence[float], treated: Sequence[float]) -> Effect | None:
     """treated − base of each pair: its mean with a t-interval; None without pairs."""
+    alike(base=base, treated=treated)
+    base, treated = numbers("base", base), numbers("treated", treated)
     differences = [t - b for b, t in zip(base, treated, strict=True)]
     if not differences:
         return None
@@ -34,7 +37,9 @@ def effect(base: Sequence[float], treated: Sequence[float]) -> Effect | None:
 
 def variance_reduction(base: Sequence[float], treated: Sequence[float]) -> float | None:
     """(V₀ + V₁)/V_d; None for fewer than two pairs or differences that do not vary."""
-    if len(base) < 2:
+    alike(base=base, treated=treated)
+    base, treated = numbers("base", base), numbers("treated", treated)
+    differences = [t - b for b, t in zip(base, treated, strict=True)]
+    if len(base) < 2 or not varies(differences):
         return None
-    spread = variance([t - b for b, t in zip(base, treated, strict=True)])
-    return (variance(base) + variance(treated)) / spread if spread else None
+    return (variance(base) + variance(treated)) / variance(differences)
