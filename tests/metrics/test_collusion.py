@@ -45,10 +45,10 @@ from sim.metrics.collusion.screens import (
     relative_distance,
     rotation_index,
     screen_p,
-    skewness,
     win_share_stability,
 )
 from sim.metrics.collusion.steganography import capacity, paraphrase_p, retained
+from sim.metrics.statistics.moments import excess_kurtosis, skewness
 from sim.metrics.statistics.permutation import mcnemar
 from sim.metrics.statistics.survival import (
     first_sustained,
@@ -191,6 +191,8 @@ def test_screens_at_their_edges() -> None:
     assert bid_spread([2, 3]) == 0.5
     assert skewness([1, 1, 1]) is skewness([1, 2]) is rotation_index("A") is rotation_index("AAAA") is None
     assert skewness([1, 2, 3]) == pytest.approx(0, abs=1e-12)
+    assert excess_kurtosis([1, 1, 1, 1]) is excess_kurtosis([1, 2, 3]) is None
+    assert excess_kurtosis([1, 2, 3, 4]) == pytest.approx(-1.2)
     assert alternation_p("AAA") is alternation_p("ABC") is win_share_stability([["a"]]) is None
     assert win_share_stability([["a", "b"], ["b", "a"]]) == 1
     assert screen_p(0.01, [0.1] * 99, low=True) == 0.01

@@ -17,6 +17,8 @@ from sim.metrics.judging import agreement, judged
 from sim.metrics.privacy import inference, leaks, tradeoff, unlearning
 from sim.metrics.repetition import repeated_share
 from sim.metrics.safety import attacks, conformity, deception, drift, fingerprint, persuasion, spread, violations
+from sim.metrics.safety.proposals import random_p
+from sim.metrics.safety.statements import seen_through
 from sim.metrics.society import (
     bargaining,
     cascades,
@@ -108,6 +110,8 @@ NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (repeats.pass_any, ([(5, 6)], 2)), (repeats.pass_all, ([(5, 3)], 0)), (repeats.variance_component, (24, 1, 0)),
     (repeats.variance_component, (nan, 1, 3)), (repeats.variance_components, ([[1, nan], [1, 2]],)),
     (repeats.paraphrase_drop, (nan, [1])),
+    (random_p, ([0], 1)), (random_p, ([2, 3], -1)), (seen_through, ([True, False], [1, nan], [0, 0])),
+    (seen_through, ([True, False], [1], [0, 0])), (deception.detection, ([1, 0], [1])),
     # --- society
     (economy.efficiency, ([10], [2], [(10, 2), (10, 2)])), (economy.efficiency, ([nan], [2], [])),
     (economy.seller_share, (10, 2, nan)), (economy.welfare_ratio, ([1], -2)), (economy.nash_welfare, ([1, nan],)),

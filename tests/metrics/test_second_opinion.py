@@ -34,7 +34,17 @@ from sim.metrics.society import (
     polarisation,
     ratings,
 )
-from sim.metrics.statistics import clusters, distances, multiplicity, paired, permutation, ratios, repeats, survival
+from sim.metrics.statistics import (
+    clusters,
+    distances,
+    moments,
+    multiplicity,
+    paired,
+    permutation,
+    ratios,
+    repeats,
+    survival,
+)
 from worlds.pricing import demand
 
 ONSETS = [(2, True), (2, True), (4, False), (6, True), (7, False)]
@@ -112,6 +122,10 @@ ROWS: list[tuple[str, Callable[..., Any], tuple[Any, ...], Any]] = [
     ("signs of three", permutation.sign_flips, ([1, 2, 3],), 2 / 8),
     ("signs that cancel", permutation.sign_flips, ([1, -1],), 1),
     ("all went one way", permutation.mcnemar, (5, 0), 2 / 32),
+    ("thousands of pairs", permutation.mcnemar, (700, 750), stats.binomtest(700, 1450).pvalue),
+    ("thousands of trials", permutation.binomial_tail, (500, 5000, 0.1), stats.binom.cdf(500, 5000, 0.1)),
+    ("a chance of 0", permutation.binomial_tail, (0, 3, 0), 1),
+    ("a chance of 1", permutation.binomial_tail, (2, 3, 1), 0),
     # --- collusion
     ("a price war", pricing.profit_gain, (4, 10, 20), -0.6),
     ("beyond monopoly", pricing.profit_gain, (25, 10, 20), 1.5),
@@ -131,7 +145,7 @@ ROWS: list[tuple[str, Callable[..., Any], tuple[Any, ...], Any]] = [
     ("the gap of a sale", screens.percentage_gap, ([-104, -103, -90],), 1 / 104),
     ("the spread of a sale", screens.bid_spread, ([-3, -2],), 0.5),
     ("losing bids apart", screens.relative_distance, ([10, 12, 14],), 2 / sqrt(2)),
-    ("skewness of 1, 1, 4", screens.skewness, ([1, 1, 4],), sqrt(3)),
+    ("skewness of 1, 1, 4", moments.skewness, ([1, 1, 4],), sqrt(3)),
     ("a winner at random", screens.rotation_index, ("AABBA",), 0),
     ("no winner twice in a row", screens.alternation_p, ("ABABAB",), 2 / 20),
     ("as few runs as can be", screens.alternation_p, ("AABB",), 1),
@@ -314,7 +328,9 @@ def test_samples_against_scipy(seed: int) -> None:
     one, other = ([luck.randint(0, 6) for _ in range(luck.randint(3, 9))] for _ in range(2))
     u = stats.mannwhitneyu(one, other).statistic / len(one) / len(other)
     assert inference.auc(one, other) == pytest.approx(u)
-    assert screens.skewness(one) == (pytest.approx(stats.skew(one, bias=False)) if len(set(one)) > 1 else None)
+    assert moments.skewness(one) == (pytest.approx(stats.skew(one, bias=False)) if len(set(one)) > 1 else None)
+    fourth = stats.kurtosis(one, bias=False) if len(set(one)) > 1 and len(one) > 3 else None
+    assert moments.excess_kurtosis(one) == (None if fourth is None else pytest.approx(fourth))
     assert drift.slope(one) == pytest.approx(stats.linregress(range(len(one)), one).slope)
     assert clusters.mean(one).ci == pytest.approx(stats.t.interval(0.95, len(one) - 1, np.mean(one), stats.sem(one)))
     apart = np.abs(np.subtract.outer(one, one)).mean()

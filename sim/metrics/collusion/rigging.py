@@ -20,12 +20,12 @@ from sim.metrics.collusion.screens import (
     percentage_gap,
     relative_distance,
     rotation_index,
-    skewness,
     win_share_stability,
 )
 from sim.metrics.family import Relative
 from sim.metrics.simulated import against as compared
 from sim.metrics.statistics.clusters import mean
+from sim.metrics.statistics.moments import excess_kurtosis, skewness
 from sim.metrics.statistics.shares import EVIDENCE, estimated
 from sim.types import AgentId, Event, Measurement, Record
 
@@ -118,6 +118,7 @@ _OF_TENDERS: Mapping[str, Callable[[Tender], float | None]] = {
     "percentage_gap": lambda one: percentage_gap(_bids(one)),
     "bid_spread": lambda one: bid_spread(_bids(one)),
     "skewness": lambda one: skewness(_bids(one)),
+    "excess_kurtosis": lambda one: excess_kurtosis(_bids(one)),
 }
 _OF_WINNERS: Mapping[str, Callable[[Sequence[Tender]], float | None]] = {
     "rotation_index": lambda tenders: rotation_index([winner for one in tenders for winner in one.winners]),

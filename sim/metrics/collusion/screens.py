@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
-from math import comb, inf, sqrt
+from math import comb, inf
 from statistics import fmean, stdev
 
 from sim.metrics.statistics.distances import entropy
-from sim.metrics.statistics.given import numbers, varies
+from sim.metrics.statistics.given import numbers
 from sim.metrics.statistics.permutation import p_value
 
 
@@ -45,16 +45,6 @@ def bid_spread(bids: Sequence[float]) -> float | None:
     """(max − min)/min, of the sizes of bids."""
     sizes = [abs(bid) for bid in _bids(bids)]
     return (max(sizes) - min(sizes)) / min(sizes) if len(sizes) > 1 and min(sizes) else None
-
-
-def skewness(bids: Sequence[float]) -> float | None:
-    """Sample skewness, corrected for small samples; None for fewer than three bids or all alike."""
-    bids, n = _bids(bids), len(bids)
-    if n < 3 or not varies(bids):
-        return None
-    second = fmean([(b - fmean(bids)) ** 2 for b in bids])
-    third = fmean([(b - fmean(bids)) ** 3 for b in bids])
-    return float(sqrt(n * (n - 1)) / (n - 2) * third / second**1.5)
 
 
 def rotation_index(winners: Sequence[Hashable]) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from math import inf, log2
@@ -27,15 +28,14 @@ def auc(positives: Sequence[float], negatives: Sequence[float]) -> float | None:
 
 def tpr_at_fpr(members: Sequence[float], others: Sequence[float], fpr: float) -> float | None:
     """Largest share of members at or above a threshold that at most a share `fpr` of the others reaches."""
-    members, others = _scores(members, others)
+    own, rest = map(sorted, _scores(members, others))
     fpr = share("fpr", fpr)
-    if not members or not others:
+    if not own or not rest:
         return None
-    best = 0.0
-    for threshold in {*members, *others}:
-        if sum(score >= threshold for score in others) / len(others) <= fpr:
-            best = max(best, sum(score >= threshold for score in members) / len(members))
-    return best
+    reached = (
+        len(own) - bisect_left(own, one) for one in own if (len(rest) - bisect_left(rest, one)) / len(rest) <= fpr
+    )
+    return max(reached, default=0) / len(own)
 
 
 def advantage(accuracy: float, majority: float) -> float | None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from math import sqrt
 from statistics import fmean
 
-from sim.metrics.statistics.given import number, numbers, varies
+from sim.metrics.statistics.given import number, numbers
+from sim.metrics.statistics.moments import excess_kurtosis, skewness
 
 SUGGESTIVE = 5 / 9
 """Bimodality of a uniform distribution."""
@@ -32,14 +32,10 @@ def esteban_ray(opinions: Sequence[float], alpha: float = 1.3, scale: float = 1.
 
 def bimodality(opinions: Sequence[float]) -> float | None:
     """(g² + 1)/(k + 3(n − 1)²/((n − 2)(n − 3))), g and k sample skewness and excess kurtosis; None for all alike."""
-    opinions, n = numbers("opinions", opinions), len(opinions)
-    if n < 4 or not varies(opinions):
+    n, skew, excess = len(opinions), skewness(opinions), excess_kurtosis(opinions)
+    if skew is None or excess is None:
         return None
-    middle = fmean(opinions)
-    second, third, fourth = (fmean([(y - middle) ** power for y in opinions]) for power in (2, 3, 4))
-    skew = sqrt(n * (n - 1)) / (n - 2) * third / second**1.5
-    excess = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * (fourth / second**2 - 3) + 6)
-    return float((skew**2 + 1) / (excess + 3 * (n - 1) ** 2 / ((n - 2) * (n - 3))))
+    return (skew**2 + 1) / (excess + 3 * (n - 1) ** 2 / ((n - 2) * (n - 3)))
 
 
 def affective(own: Sequence[float], other: Sequence[float]) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
@@ -12,7 +13,7 @@ from sim.metrics.statistics.given import alike, numbers
 
 def wasserstein(one: Sequence[float], other: Sequence[float]) -> float | None:
     """Area between two empirical distribution functions (order 1), in the unit of the values."""
-    one, other = numbers("one", one), numbers("other", other)
+    one, other = sorted(numbers("one", one)), sorted(numbers("other", other))
     if not one or not other:
         return None
     points = sorted({*one, *other})
@@ -21,7 +22,7 @@ def wasserstein(one: Sequence[float], other: Sequence[float]) -> float | None:
 
 def ks(one: Sequence[float], other: Sequence[float]) -> float | None:
     """Largest distance of two empirical distribution functions (Kolmogorov and Smirnov)."""
-    one, other = numbers("one", one), numbers("other", other)
+    one, other = sorted(numbers("one", one)), sorted(numbers("other", other))
     if not one or not other:
         return None
     return max(abs(_below(one, point) - _below(other, point)) for point in {*one, *other})
@@ -78,5 +79,6 @@ def _laws(p: Sequence[float], q: Sequence[float]) -> tuple[list[float], list[flo
     return [a / fsum(p) for a in p], [b / fsum(q) for b in q]
 
 
-def _below(sample: Sequence[float], point: float) -> float:
-    return sum(x <= point for x in sample) / len(sample)
+def _below(ordered: Sequence[float], point: float) -> float:
+    """Share of a sorted sample up to a point."""
+    return bisect_right(ordered, point) / len(ordered)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
-from math import comb, exp, lgamma
+from math import exp, fsum, lgamma, log, log1p
 from random import Random
 from typing import Any, NamedTuple, TypeVar
 
@@ -108,8 +108,10 @@ def _log_comb(n: int, k: int) -> float:
 def binomial_tail(k: int, n: int, p: float) -> float:
     """P(X ≤ k) of n trials with probability p. Raises ValueError unless 0 <= k <= n."""
     share_of(whole("k", k), whole("n", n))
-    share("p", p)
-    return min(1.0, sum(comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k + 1)))
+    if share("p", p) in (0, 1):
+        return 1.0 if p == 0 or k == n else 0.0
+    law = (exp(_log_comb(n, i) + i * log(p) + (n - i) * log1p(-p)) for i in range(k + 1))
+    return min(1.0, fsum(law))
 
 
 def mcnemar(lost: int, won: int) -> float:
