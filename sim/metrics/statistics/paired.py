@@ -12,6 +12,7 @@ from statistics import variance
 from typing import NamedTuple
 
 from sim.metrics.statistics.clusters import Estimate, mean
+from sim.metrics.statistics.given import alike, numbers, varies
 from sim.metrics.statistics.permutation import sign_flips
 
 ALIKE = "all pairs differ alike"
@@ -37,20 +38,24 @@ def effect(base: Sequence[float], treated: Sequence[float]) -> Effect | None:
     Few pairs that all differ alike have no interval, as the one by t would be a point: where only the side is chance, n
     of them fall on one side with 2/2ⁿ (the sign test), so that it takes six at 95%.
     """
+    alike(base=base, treated=treated)
+    base, treated = numbers("base", base), numbers("treated", treated)
     pairs = zip(base, treated, strict=True)
     differences = [0.0 if isclose(b, t, rel_tol=TINY, abs_tol=TINY) else t - b for b, t in pairs]
     if not differences:
         return None
     found, n = mean(differences), len(differences)
-    alike = isclose(min(differences), max(differences), rel_tol=1e-9)
-    if n > 1 and alike and 2 * 0.5**n > 0.05:
+    one_difference = isclose(min(differences), max(differences), rel_tol=1e-9)
+    if n > 1 and one_difference and 2 * 0.5**n > 0.05:
         found = found._replace(ci=None, method="", flags=(ALIKE,))
     return Effect(found, sign_flips(differences), variance_reduction(base, treated))
 
 
 def variance_reduction(base: Sequence[float], treated: Sequence[float]) -> float | None:
     """(V₀ + V₁)/V_d; None for fewer than two pairs or differences that do not vary."""
-    if len(base) < 2:
+    alike(base=base, treated=treated)
+    base, treated = numbers("base", base), numbers("treated", treated)
+    differences = [t - b for b, t in zip(base, treated, strict=True)]
+    if len(base) < 2 or not varies(differences):
         return None
-    spread = variance([t - b for b, t in zip(base, treated, strict=True)])
-    return (variance(base) + variance(treated)) / spread if spread else None
+    return (variance(base) + variance(treated)) / variance(differences)
