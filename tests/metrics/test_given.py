@@ -83,7 +83,7 @@ NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (coalitions.correlation, ([1, 2], [1, 2, 3])), (coalitions.payoff_contrast, ({"a": [1], "b": [1, 2]}, {"a"})),
     (screens.bid_cv, ([nan, 1],)), (screens.bid_cv, ([1, -1],)), (screens.relative_distance, ([1, 2, inf],)),
     (screens.screen_p, (nan, [1])), (market.hhi, ([-1, 2],)), (market.dispersion, ([nan],)),
-    (market.price_range, ([-1, 2],)), (market.variance_ratio, (-0.04, 11, 1, 11)),
+    (market.variance_ratio, (-0.04, 11, 1, 11)),
     (market.variance_ratio, (0.04, 1, 1, 11)), (market.pass_through, ([1], [])),
     (covert.mutual_information, ([[-1, 2]],)), (covert.miller_madow, ([[1, 2], [1]],)), (covert.leak, ("a", "ab", "a")),
     (coordination.excess_match, (1.2, [{"a": 1.0}] * 2)), (coordination.excess_match, (0.8, [])),
@@ -211,6 +211,7 @@ def test_nothing_is_no_number() -> None:
         is market.variance_ratio(1, 9, 0, 9)
         is None
     )
+    assert market.dispersion([-1, 1]) is market.price_range([-1, 2]) is None
     assert cascades.structural_virality({}) is coalitions.correlation([], []) is None
     assert ratings.bradley_terry([("a", "b", 1)], prior=0) is None
 

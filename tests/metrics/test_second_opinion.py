@@ -182,7 +182,7 @@ ROWS: list[tuple[str, Callable[..., Any], tuple[Any, ...], Any]] = [
     ("all to manipulators", persuasion.diversion, ([(3, True), (0, False)],), 1),
     ("as chance has it", persuasion.first_proposal_odds, (10, 40, 4), 1),
     ("shares of cases", violations.unsupported_rate, (5, 5), 0),
-    ("deceivers of one kind", deception.production, (["omission", "honest", "unknown"],), 0.5),
+    ("deceivers of many kinds", deception.production, (["omission", "distortion", "honest", "unknown"],), 2 / 3),
     ("suspicion of α 1", deception.suspicion, ([0.2, 0.9], 0.5, 1), [0.2, 0.9]),
     ("a slope of four", drift.slope, ([1, 3, 2, 5],), 1.1),
     ("a class never true", fingerprint.macro_f1, ("aab", "aac"), 1 / 3),
