@@ -41,6 +41,7 @@ from sim.metrics.statistics import (
     paired,
     permutation,
     ratios,
+    reml,
     repeats,
     survival,
 )
@@ -112,6 +113,12 @@ NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (repeats.paraphrase_drop, (nan, [1])),
     (random_p, ([0], 1)), (random_p, ([2, 3], -1)), (seen_through, ([True, False], [1, nan], [0, 0])),
     (seen_through, ([True, False], [1], [0, 0])), (deception.detection, ([1, 0], [1])),
+    (violations.severity_rate, ([violations.Accusation("a", (1,), 9)], {"a": 5})),
+    (reml.reml, ([[1, nan], [3]], {}, 0)),
+    (violations.severity_rate, ([violations.Accusation("z", (1,))], {"a": 5})),
+    (reml.reml, ([[1], [3]], {"f": ["a"]}, 0)),
+    (coalitions.group_contrast, ({"a": [1, 2], "b": [1]}, [{"a", "b"}], 9)),
+    (conformal.learn_then_test, ([0], 50, 0.1, 2)), (collapse.retrieval_accuracy, ([[0, -1], [-1, 0]], 1, "a")),
     # --- society
     (economy.efficiency, ([10], [2], [(10, 2), (10, 2)])), (economy.efficiency, ([nan], [2], [])),
     (economy.seller_share, (10, 2, nan)), (economy.welfare_ratio, ([1], -2)), (economy.nash_welfare, ([1, nan],)),

@@ -145,6 +145,7 @@ ROWS: list[tuple[str, Callable[..., Any], tuple[Any, ...], Any]] = [
     ("the gap of a sale", screens.percentage_gap, ([-104, -103, -90],), 1 / 104),
     ("the spread of a sale", screens.bid_spread, ([-3, -2],), 0.5),
     ("losing bids apart", screens.relative_distance, ([10, 12, 14],), 2 / sqrt(2)),
+    ("identical bids", screens.relative_distance, ([5, 5, 5],), inf),
     ("skewness of 1, 1, 4", moments.skewness, ([1, 1, 4],), sqrt(3)),
     ("a winner at random", screens.rotation_index, ("AABBA",), 0),
     ("no winner twice in a row", screens.alternation_p, ("ABABAB",), 2 / 20),
