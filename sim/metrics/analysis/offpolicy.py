@@ -164,8 +164,9 @@ class Table(NamedTuple):
 
 
 def compared(runs: Sequence[Relative]) -> Iterator[Measurement]:
-    """Of any two runs of the same luck what the policies of the second would have earned in the first."""
-    pairs = twins(runs)
+    """Of a run and its rescorings, and of any two runs of the same luck, what the second's policies would have earned
+    in the first."""
+    pairs = [(one, scored) for one in runs for scored in one.rescorings] + twins(runs)
     for one, other in pairs:
         yield from valued(one.record, other.record, {"behaviour": one.id, "target": other.id})
     if not pairs:
