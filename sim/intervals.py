@@ -6,7 +6,8 @@ between clusters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from math import fsum, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
@@ -43,6 +44,16 @@ def t_quantile(confidence: float, degrees: int) -> float:
     from scipy.special import stdtrit  # only who measures needs it: worlds are imported without
 
     return float(stdtrit(degrees, (1 + confidence) / 2))
+
+
+def by_cluster(found: Iterable[tuple[Hashable, float]]) -> tuple[list[float], list[int]]:
+    """Sums and counts of values, each given after the cluster it is of."""
+    sums: dict[Hashable, float] = {}
+    sizes: Counter[Hashable] = Counter()
+    for cluster, value in found:
+        sums[cluster] = sums.get(cluster, 0.0) + value
+        sizes[cluster] += 1
+    return list(sums.values()), list(sizes.values())
 
 
 def ratio_error(parts: Sequence[float], sizes: Sequence[float]) -> float:
