@@ -62,15 +62,20 @@ def behaviour(tiny_folder: Path, one_thread: None, tmp_path_factory: pytest.Temp
 def cool(behaviour: Path, tiny_folder: Path) -> Path:
     """Its answers scored at a low temperature, after a pause in the middle; what was scored is not scored again."""
     scored = rescoring(behaviour, behaviour.parent, model=COOL % tiny_folder)
-    assert go(scored, budget=1_000).status == "paused"
+
+    def half(session: Session) -> None:
+        for _ in range(TABLES // 2):  # that many tables ask their two players, and the others wait
+            session.pace.step()
+
+    assert go(scored, budget=1, attach=half).status == "paused"
     with Run(scored) as run:
         before = sum(1 for _ in run.calls())
+    assert 0 < before <= TABLES
     assert rescoring(behaviour, behaviour.parent, model=COOL % tiny_folder, of="small") == scored
     sessions: list[Session] = []
     assert go(scored, attach=sessions.append).status == "finished"
-    assert 0 < before <= 2 * TABLES, "those in flight at the pause are kept"
     assert sessions[0].calls is not None
-    assert sessions[0].calls.reused == before
+    assert (sessions[0].calls.reused, sessions[0].calls.submitted) == (before, 2 * TABLES)
     return scored
 
 

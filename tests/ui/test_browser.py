@@ -57,7 +57,8 @@ class Watched:
         self.page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]', timeout=PATIENCE)
 
     def follow(self, link: str, words: str | re.Pattern[str]) -> None:
-        """Go to a view by its link at the side."""
+        """Go to a view by its link at the side, once the page stands still: a click while it is drawn may get lost."""
+        self.settle()
         self.page.get_by_role("link", name=link, exact=True).click()
         expect(self.page.locator(".ag h1").first).to_have_text(link)
         self.page.get_by_text(words).first.wait_for(state="attached")

@@ -15,7 +15,7 @@ from sim.steering.live import Refused
 from sim.types import JSON, Member
 from ui import charts, controls, data
 from ui.data import Head
-from ui.effects import Experiment, between, experiments
+from ui.effects import Experiment, between, experiments, tabled
 from ui.markup import clipped, failure, hint, plotted, prose, show, tag
 from ui.parts import LOOK, badge, choice, chosen_run, figure, opened, table, title
 
@@ -176,7 +176,7 @@ def _effect(parent: Head, one: Experiment, number: int) -> None:
         [(data.measured(where, plain.id), data.measured(where, treated.id)) for plain, treated in done]
     )
     overall = [each for each in differences if not each.of]
-    rows = [each.row for each in (overall or differences)]
+    rows = tabled(overall or differences)
     if not rows:
         if done:
             hint("These forks have no number in common.")
@@ -185,8 +185,8 @@ def _effect(parent: Head, one: Experiment, number: int) -> None:
     drawn = [
         (
             plotted(f"{each.metric} ({each.unit})" if each.unit else each.metric, 60),
-            each.difference,
-            *(each.ci or (None, None)),
+            each.estimate.value or 0.0,
+            *(each.estimate.ci or (None, None)),
         )
         for each in (told or overall or differences)[:20]
     ]
