@@ -45,12 +45,13 @@ def doomed(path: Path, rows: int, inside: bool) -> None:
         path.with_suffix(".killed").write_text(json.dumps({"in_flight": session.calls.in_flight, "inside": inside}))
         os.kill(os.getpid(), signal.SIGKILL)
 
-    def counting_insert(connection: Any, table: str, these: list[Any]) -> None:
+    def counting_insert(connection: Any, table: str, values: list[Any]) -> int:
         nonlocal inserted
-        insert(connection, table, these)
-        inserted += len(these)
+        found = insert(connection, table, values)
+        inserted += found
         if inside and inserted >= rows:
             die()
+        return found
 
     def counting_commit(store: Store, fields: Any) -> None:
         commit(store, fields)

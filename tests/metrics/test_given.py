@@ -163,7 +163,9 @@ NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("function", "args"), NONSENSE, ids=[f"{row[0].__name__}-{place}" for place, row in enumerate(NONSENSE)])
+@pytest.mark.parametrize(
+    ("function", "args"), NONSENSE, ids=[f"{row[0].__name__}-{place}" for place, row in enumerate(NONSENSE)]
+)
 def test_nonsense_is_refused_in_one_line(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
     with pytest.raises(ValueError) as raised:
         function(*args)
