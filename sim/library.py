@@ -28,7 +28,7 @@ from sim.scenarios.plan import plan
 from sim.scenarios.resolve import resolve
 from sim.scenarios.scenario import loads
 from sim.scenarios.scenario_schema import Scenario
-from sim.scenarios.yaml_text import read_yaml
+from sim.scenarios.yaml_text import read_yaml, text_of
 from sim.types import Measurement, Metric, Secret
 
 PROJECT = "project.db"
@@ -277,7 +277,7 @@ class _Secrets(msgspec.Struct, forbid_unknown_fields=True):
 
 def secrets_file(file: Path) -> list[Secret]:
     """The secrets of a YAML file: `secrets:`, a list with the fields of `sim.types.Secret`. Raises BadInput."""
-    read = read_yaml(file.read_text(encoding="utf-8"), str(file))
+    read = read_yaml(text_of(file), str(file))
     try:
         return msgspec.convert(read.data, _Secrets).secrets
     except msgspec.ValidationError as wrong:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sim.scenarios.yaml_text import read_yaml, write_yaml
+from sim.scenarios.yaml_text import read_yaml, text_of, write_yaml
 from training import roster, slots
 from training.credit import Tag
 from training.recipe import Recipe, heads_of
@@ -66,7 +66,7 @@ class Plan:
         place = folder / "train.yaml"
         if not place.is_file():
             raise TrainingError(f"{folder} holds no training: there is no train.yaml in it")
-        found = read_yaml(place.read_text(encoding="utf-8"), str(place)).data
+        found = read_yaml(text_of(place), str(place)).data
         keys = ("recipe", "scenario", "sets", "seed", "runs", "start")
         lacking = [key for key in keys if not isinstance(found, dict) or key not in found]
         if lacking:

@@ -11,7 +11,7 @@ from pydantic import Field
 from sim.scenarios.located import Keys, ScenarioError, nearest
 from sim.scenarios.overrides import overridden
 from sim.scenarios.strict import Many, Strict, checked
-from sim.scenarios.yaml_text import read_yaml
+from sim.scenarios.yaml_text import read_yaml, text_of
 from sim.types import JSON
 from training.credit import Tag, Term
 from training.curriculum import Curriculum
@@ -153,13 +153,7 @@ def load(recipe: str | Path, overrides: Sequence[str] = ()) -> Recipe:
         path = FOLDER / f"{recipe}.yaml"
         if not path.is_file():
             raise ScenarioError(str(recipe), None, "", f"no such recipe; {nearest(str(recipe), shipped())}")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise ScenarioError(str(path), None, "", "no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(str(path), None, "", f"cannot be read as a UTF-8 text: {error}") from None
-    return loads(text, str(path), overrides)
+    return loads(text_of(path), str(path), overrides)
 
 
 def loads(text: str, file: str = "recipe.yaml", overrides: Sequence[str] = ()) -> Recipe:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +34,9 @@ def main() -> None:
     """Run a command; what goes wrong by the user's doing is one line and exit code 2."""
     from sim.commands.failures import exit_code, leave
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # of a terminal that knows few letters
     leave(exit_code(app))
 
 
@@ -277,7 +282,7 @@ def show(
     channel: Annotated[str, typer.Option(help="What was said in a channel, or `all`.")] = "",
     cast: Annotated[bool, typer.Option("--cast", help="Who took part.")] = False,
     table: Annotated[int, typer.Option(help="Table of the cast or the transcript; an outcome is over all.")] = 0,
-    limit: Annotated[int, typer.Option(help="At most so many entries of a transcript.")] = 200,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many entries of a transcript.")] = 200,
     everything: All = False,
     runs: Folder = RUNS,
 ) -> None:

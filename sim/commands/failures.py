@@ -72,6 +72,9 @@ def _told(error: Exception) -> str:
     """A failure in words; what cannot be written any more, a full disk's file or output, has no name."""
     if isinstance(error, OSError) and error.strerror and not error.filename:
         return f"cannot write: {error.strerror}; what was done before is kept"
+    if isinstance(error, OSError) and error.strerror:
+        hint = "; name a folder, or a place for one" if isinstance(error, FileExistsError | NotADirectoryError) else ""
+        return f"{error.filename}: {error.strerror}{hint}"
     return str(error)
 
 

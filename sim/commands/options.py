@@ -17,7 +17,7 @@ RunNames = Annotated[
     ),
 ]
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another value for a key.")]
-Budget = Annotated[int | None, typer.Option(help="Pause, resumably, once this many tokens are spent.")]
+Budget = Annotated[int | None, typer.Option(min=0, help="Pause, resumably, once this many tokens are spent.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Runs at once; by default one a core, or 8 where models speak.")]
 All = Annotated[bool, typer.Option("--all", help="Every number and every reward, not only the first of each.")]

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from sim.scenarios.located import Located, Place, ScenarioError
 from sim.scenarios.strict import Many, Strict, checked
-from sim.scenarios.yaml_text import read_yaml
+from sim.scenarios.yaml_text import read_yaml, text_of
 from sim.streams import Streams
 from sim.types import AgentId
 
@@ -76,10 +76,7 @@ def _located(path: Path) -> Located:
     file = str(path)
     if path.suffix not in (".yaml", ".yml", ".jsonl"):
         raise ScenarioError(file, None, "", "is no persona file; its name must end in .yaml, .yml or .jsonl")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(file, None, "", f"cannot be read as a UTF-8 text: {error}") from None
+    text = text_of(path)
     return _lines(text, file) if path.suffix == ".jsonl" else read_yaml(text, file)
 
 

@@ -10,25 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from sim.scenarios.binding import bind
-from sim.scenarios.located import Located, ScenarioError, shown
+from sim.scenarios.located import Located, shown
 from sim.scenarios.overrides import overridden
 from sim.scenarios.scenario_schema import Scenario
 from sim.scenarios.strict import checked
 from sim.scenarios.timeline import timeline
-from sim.scenarios.yaml_text import read_yaml, write_yaml
+from sim.scenarios.yaml_text import read_yaml, text_of, write_yaml
 from sim.types import JSON
 
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Scenario:
     """Read a scenario file and check it; `overrides` are `dotted.key=value`. Raises ScenarioError."""
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise ScenarioError(str(path), None, "", "no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(str(path), None, "", f"cannot be read as a UTF-8 text: {error}") from None
-    return _scenario(overridden(_root(text, str(path)), overrides), path.parent)
+    return _scenario(overridden(_root(text_of(path), str(path)), overrides), path.parent)
 
 
 def loads(text: str, base: str | Path, file: str = "scenario.yaml", overrides: Sequence[str] = ()) -> Scenario:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -29,6 +30,18 @@ _WORDS: dict[str, JSON] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+
+
+def text_of(path: Path) -> str:
+    """The text of a file that somebody wrote. Raises ScenarioError where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ScenarioError(str(path), None, "", "no such file") from None
+    except UnicodeDecodeError as error:
+        raise ScenarioError(str(path), None, "", f"cannot be read as a UTF-8 text: {error}") from None
+    except OSError as error:
+        raise ScenarioError(str(path), None, "", f"cannot be read: {error.strerror}") from None
 
 
 def read_yaml(text: str, file: str) -> Located:

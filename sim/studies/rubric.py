@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from sim.scenarios.located import Located, Place, ScenarioError, nearest, shown
 from sim.scenarios.scenario_schema import Dotted, Name
 from sim.scenarios.strict import Many, Strict, checked
-from sim.scenarios.yaml_text import read_yaml
+from sim.scenarios.yaml_text import read_yaml, text_of
 
 PAIR = ("first", "second")
 """Options of a rubric that compares two texts; a third may say that neither is better."""
@@ -61,13 +61,13 @@ class Known(Strict):
 
 def read_rubric(path: Path) -> Rubric:
     """The rubric of a YAML file. Raises ScenarioError naming file, line and key."""
-    located = read_yaml(_text(path), str(path))
+    located = read_yaml(text_of(path), str(path))
     return checked(Rubric, located.data, located)
 
 
 def read_calibration(path: Path, rubric: Rubric) -> list[Known]:
     """The texts of a JSONL file: `{"shows": {field: text}, "labels": [option]}` a line. Raises ScenarioError."""
-    located = Located(_text(path), str(path), [], {})
+    located = Located(text_of(path), str(path), [], {})
     for number, line in enumerate(located.text.split("\n"), start=1):
         if line.strip():
             located.places[(len(located.data),)] = Place(str(path), number)
@@ -84,12 +84,3 @@ def read_calibration(path: Path, rubric: Rubric) -> list[Known]:
             message = f"{shown(wrong[0])} is no option of {rubric.name}; {nearest(wrong[0], rubric.options)}"
             raise located.error((index, "labels"), message)
     return found
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise ScenarioError(str(path), None, "", "no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(str(path), None, "", f"cannot be read as a UTF-8 text: {error}") from None

@@ -18,6 +18,8 @@ import yaml
 from sim.commands.cli import app
 from sim.library import files
 from sim.record.reader import Run
+from sim.runs import create
+from sim.scenarios.scenario import load
 from tests.commands import AGORA, Agora, Process, Said, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -580,6 +582,26 @@ def test_error_lines_are_harmless_too(agora: Agora) -> None:
     assert "\\x1b[31mred" in said.line
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("measure", "RUN", "--secrets", "strange.yaml"), "strange.yaml: cannot be read as a UTF-8 text"),
+        (("measure", "RUN", "--secrets", "nothing.yaml"), "nothing.yaml: no such file"),
+        (
+            ("export", "RUN", "--parquet", "strange.yaml"),
+            "strange.yaml: File exists; name a folder",
+        ),
+        (("show", "RUN", "--agent", "first-1", "--limit", "0"), "'--limit'"),
+        (("run", SCRIPTED, "--budget", "-1"), "'--budget'"),
+    ],
+)
+def test_files_and_numbers_that_will_not_do(agora: Agora, tmp_path: Path, words: tuple[object, ...], told: str) -> None:
+    (tmp_path / "strange.yaml").write_bytes(b"\xff\xfe")
+    path = create(load(SCRIPTED), tmp_path / "runs")
+    said = agora(*(path if word == "RUN" else word for word in words))
+    assert (said.code, told in said.err) == (2, True), said
+
+
 def test_a_cast_that_the_world_will_not_have_leaves_nothing(agora: Agora, tmp_path: Path) -> None:
     said = agora("run", SCRIPTED, "--set", "cast.first.count=3")
     assert said.code == 2
@@ -689,6 +711,13 @@ def test_a_real_process_says_one_line(started: Callable[..., Process], tmp_path:
     assert said.code == 2
     assert "clock.until" in said.line
     assert not said.out
+
+
+def test_a_terminal_that_knows_few_letters_gets_their_codes(tmp_path: Path) -> None:
+    env = {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "latin-1"}
+    said = subprocess.run([AGORA, "measure", "--help"], capture_output=True, cwd=tmp_path, env=env)
+    assert (said.returncode, said.stderr) == (0, b"")
+    assert b"RUN\\u2026" in said.stdout
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from sim.scenarios.yaml_text import read_yaml, write_yaml
+from sim.scenarios.yaml_text import read_yaml, text_of, write_yaml
 from sim.steering.live import Refused
 from sim.types import JSON
 from ui import controls
@@ -26,7 +26,7 @@ def form(where: Path) -> None:
     if file is None:
         return
     try:
-        scenario = read_yaml(file.read_text(encoding="utf-8"), str(file)).data
+        scenario = read_yaml(text_of(file), str(file)).data
     except (OSError, ValueError) as problem:
         failure(str(problem))
         return
