@@ -50,7 +50,8 @@ from sim.metrics.statistics.given import alike, law, number, share_of, truths, v
 NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     # --- intervals, tests, judges
     (wilson, (nan, 4)), (none_upper, (0,)), (none_upper, (nan,)), (none_upper, (5, 0)), (clustered, ([5, 1], [4, 4])),
-    (clusters.mean, ([1, nan],)), (clusters.mean, ([1, inf],)), (clusters.mean, ([1, None],)),
+    (clusters.mean, ("12",)), (clusters.mean, (["1", "2"],)), (clusters.mean, ([1, nan],)),
+    (clusters.mean, ([1, inf],)), (clusters.mean, ([1, None],)),
     (clusters.rate, ([5], [4])), (clusters.rate, ([-1, 1], [4, 4])), (clusters.rate, ([1], [4, 4])),
     (clusters.ratio, ([1], [-4])), (clusters.independent_rate, (5, 4)), (clusters.design_effect, ([nan], [1])),
     (multiplicity.benjamini_hochberg, ([nan, 0.1],)), (multiplicity.benjamini_hochberg, ([0.1], 2)),

@@ -23,7 +23,7 @@ def numbers(name: str, values: Iterable[Any], least: float = -LARGEST, most: flo
     """The values. Raises ValueError, which names them, for one that is no number from `least` to `most`."""
     given = list(values)
     try:
-        found = list(map(float, given))
+        found = [float(value + 0.0) for value in given]  # a text of digits has no sum
     except (TypeError, ValueError):
         found = [nan]
     ends = min(found, default=least), max(found, default=most)
@@ -35,7 +35,7 @@ def numbers(name: str, values: Iterable[Any], least: float = -LARGEST, most: flo
 def number(name: str, value: Any, least: float = -LARGEST, most: float = LARGEST) -> float:
     """The value; as `numbers`."""
     try:
-        found = float(value)
+        found = float(value + 0.0)
     except (TypeError, ValueError):
         found = nan
     if not least <= found <= most:
