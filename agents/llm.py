@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from agents.emotion import Emotion, told
 from agents.memory import START, Entry, Memory, clip
@@ -50,6 +50,8 @@ class LLMAgent:
     most a third of the context: at its first turn, and wherever it says that it switches to another one (0: it sets
     itself none); `emotion`, the `Emotion` that it has, if any. Raises ValueError where one of them will not do.
     """
+
+    models: ClassVar[tuple[str, ...]] = ("model", "writer")
 
     def __init__(
         self,

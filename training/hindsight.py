@@ -18,7 +18,7 @@ from training.extras import PerOption, PerRow
 from training.forward import Weights
 from training.keys import learnable
 from training.matchup import name_of
-from training.paths import answering, trajectories
+from training.paths import Trajectory, answering, trajectories
 from training.readout import read_tokens
 from training.retold import Past
 from training.trajectory import Row
@@ -107,6 +107,19 @@ def known(
         was if mean is None or then is None else then for was, mean, then in zip(before, means, later, strict=True)
     )
     return before, after
+
+
+def telling(rows: Sequence[Row], part: Trajectory, past: Past) -> str:
+    """Decisions of one seat in one episode in words: the rules, then what it was told and answered."""
+    parts: list[str] = []
+    for decision in part:
+        row = rows[decision[-1]]  # what it wrote into its memory comes before
+        turn = past[row.episode].told().moments[row.seat, row.turn].turn
+        if not parts and turn.rules:
+            parts.append(f"The rules:\n{turn.rules}")
+        answer = row.answer if isinstance(row.answer, str) else dumps(row.answer)
+        parts.append(f"The agent was told:\n{turn.text}\n\nThe agent answered:\n{answer}")
+    return "\n\n".join(parts)
 
 
 def demonstrations(rows: Sequence[Row], past: Past, mind: Callable[[Member], Agent], luck: Streams) -> dict[int, JSON]:

@@ -205,7 +205,8 @@ class Trainer:
             found = estimate(recipe, rows, extras, state.credit, state.update, self._team.versions)
         except ValueError as error:  # a slot reads what nobody works out here
             raise TrainingError(f"{recipe.name}: {error}") from error
-        numbers = {**_counts(rows, found)}
+        shown = self._witness.shown(rows, state.update)
+        numbers = {**_counts(rows, found), **shown.numbers}
         for head, targets in found.targets.items():
             numbers[f"explained {head}"] = explained(extras.values[head], targets)
         for name, learner in self._team.learners.items():
@@ -219,6 +220,7 @@ class Trainer:
                 lessons=self._lessons(name, given, own),
                 states=extras.states if given is rows else (),
                 centres=middles if given is rows else (),
+                shown=shown.before if given is rows else (),
             )
             mine = [row for row in rows if row.policy.partition("@")[0] == name]
             weights = self._team.policies[name].active

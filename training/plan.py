@@ -112,12 +112,7 @@ def check(recipe: Recipe) -> None:
 
 def _check_teachers(recipe: Recipe) -> None:
     """Raises TrainingError where nobody, or more than one, would teach."""
-    names = {extra.teacher for extra in recipe.extra if isinstance(extra, slots.RefKL)}
-    if "" in names:
-        raise TrainingError(
-            f"{recipe.name}: extra ref_kl: nobody writes demonstrations or skills that the learner could be shown; "
-            "name a teacher"
-        )
+    names = _check_pulls(recipe)
     acting = isinstance(recipe.actors, slots.Teacher)
     if isinstance(recipe.actors, slots.Teacher):
         names.add(recipe.actors.policy)
@@ -138,6 +133,24 @@ def _check_teachers(recipe: Recipe) -> None:
         raise TrainingError(f"{recipe.name}: extra ce: one teacher at a time; a scripted agent labels and does not act")
 
 
+def _check_pulls(recipe: Recipe) -> set[str]:
+    """The names of teachers that pull. Raises TrainingError where one has nothing to say that the learner has not."""
+    pulls = [extra for extra in recipe.extra if isinstance(extra, slots.RefKL)]
+    where = f"{recipe.name}: extra ref_kl"
+    if len(pulls) > 1:
+        raise TrainingError(f"{where}: one teacher at a time; leave out all terms but one")
+    for pull in pulls:
+        if not (pull.teacher or pull.shown):
+            raise TrainingError(f"{where}: the learner alone teaches itself nothing; name a teacher, or what is shown")
+        alike = isinstance(recipe.structure, slots.Group | slots.Trial | slots.Chop)
+        if pull.shown == "demonstration" and not pull.script and not alike:
+            raise TrainingError(
+                f"{where}: the structure {recipe.structure.kind} has no better episode that started alike to show; "
+                "name a scripted agent under script, as module:Name, or choose group, trial or chop"
+            )
+    return {pull.teacher for pull in pulls} - {""}
+
+
 UNWATCHED = (InfoGain, Judge, Regret)
 """Reward sources that have whole episodes told again."""
 
@@ -146,7 +159,15 @@ def retells(recipe: Recipe) -> list[str]:
     """The slots for which episodes are told again."""
     found = [f"reward {source.kind}" for source in recipe.reward if isinstance(source, UNWATCHED)]
     found += ["extra value: sees state"] * bool(heads_of(recipe, "state"))
-    return found + ["extra ce: a scripted teacher"] * (scripted(recipe) is not None)
+    found += ["extra ce: a scripted teacher"] * (scripted(recipe) is not None)
+    pull = shows(recipe)
+    read = pull is not None and not pull.skills and (pull.script != "" or pull.shown == "skills")
+    return found + ["extra ref_kl: what is shown"] * read
+
+
+def shows(recipe: Recipe) -> slots.RefKL | None:
+    """The term whose teacher is shown something."""
+    return next((extra for extra in recipe.extra if isinstance(extra, slots.RefKL) and extra.shown), None)
 
 
 def scripted(recipe: Recipe) -> slots.CE | None:

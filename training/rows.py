@@ -36,6 +36,8 @@ class Sample(Struct, frozen=True, kw_only=True):
     banned: tuple[Tokens, ...] = ()
     """What is not in the whole vocabulary, of each of them; empty: nothing."""
     temperature: float = 1.0
+    shown: Tokens = ()
+    """What the teacher reads before the prompt."""
     policy: str = ""
     """Policy version that sampled it."""
     behaviour: Floats = ()
@@ -81,6 +83,7 @@ def samples(
     sequences: Sequence[str] = (),
     labels: Sequence[Sequence[float]] = (),
     centres: Sequence[Sequence[float]] = (),
+    shown: Sequence[Tokens] = (),
 ) -> list[Sample]:
     """One sample a row; `advantages` and `shares` (of `token_shares`) have one number per sampled token.
 
@@ -97,6 +100,7 @@ def samples(
             allowed=support.allowed,
             banned=support.banned,
             temperature=support.temperature,
+            shown=shown[i] if shown else (),
             policy=row.policy_hash or row.policy,
             behaviour=row.logprobs,
             segment=segments[i] if segments else "",

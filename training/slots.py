@@ -452,6 +452,24 @@ class RefKL(Strict):
     """An adapter `name@v` or a name of the scenario's `models`; empty: π itself, given what `shown` names."""
     shown: Literal["", "demonstration", "skills"] = ""
     """What stands before the prompt when the teacher scores."""
+    script: str = ""
+    """Demonstrates: the `module:Name` of a scripted agent, whose answer to the same view is shown; empty: the answers
+    of the seat's best episode among those that started alike, where it earned less."""
+    settings: dict[str, JSON] = Field(default_factory=dict)
+    """Of the scripted agent, as under `with` in a scenario."""
+    skills: str = ""
+    """A file of skills in words, beside the scenario; empty: what the learner itself says at every update of its best
+    and its worst episode."""
+    tokens: Count = 512
+    """Most tokens of what is shown; it is cut there, and where the model could not read it with prompt and answer."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> RefKL:
+        if (self.script or self.settings) and self.shown != "demonstration":
+            raise ValueError("script and settings are of demonstrations; expected shown: demonstration")
+        if self.skills and self.shown != "skills":
+            raise ValueError(f"the file {self.skills} would not be read; expected shown: skills")
+        return self
 
 
 class CE(Strict):

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sim.commands.measured import about
+from sim.metrics.differences import Difference
 from sim.metrics.statistics.multiplicity import adjusted, benjamini_hochberg
-from sim.report.compare import Condition, Difference, conditions, differences, luck, means
+from sim.report.compare import Condition, conditions, differences, luck, means
 from sim.report.gather import Gathered
 from sim.report.model import Block, Cell, Note, Plot, Points, Section, Table, num, shown
 from sim.report.numbers import HONESTY, VERDICT, families, family, forest, labels, measures
@@ -105,10 +107,10 @@ def _compared(base: Condition, other: Condition, anchor: str) -> Section:
         )
         return Section(anchor=anchor, title=title, blocks=(what, note))
     found = [one for one in found if one.metric != VERDICT]
-    found.sort(key=lambda one: (family(one.metric) == HONESTY, bool(one.about), one.metric, one.about))
+    found.sort(key=lambda one: (family(one.metric) == HONESTY, bool(one.of), one.metric, about(one)))
     kept = found[:ROWS]
     blocks: list[Block] = [what, _told(base, other, pairs)]
-    drawn = [one for one in kept if not one.about and one.unit and one.estimate.ci and family(one.metric) != HONESTY]
+    drawn = [one for one in kept if not one.of and one.unit and one.estimate.ci and family(one.metric) != HONESTY]
     for unit in dict.fromkeys(one.unit for one in drawn):
         blocks.append(_forest(title, unit, [one for one in drawn if one.unit == unit][:DRAWN]))
     blocks += _tables(kept, len(found) - len(kept))
@@ -125,7 +127,7 @@ def _told(base: Condition, other: Condition, pairs: int) -> Note:
     if len(seeds) == 1 and pairs > 1:
         text += " All pairs are of one seed: they speak of what follows this moment of this run, not of other seeds."
     if pairs < 6:
-        text += f" With {pairs} pairs no p is below {2 / 2**pairs:.3g}."
+        text += f" With {pairs} pairs no p is below {2 / 2**pairs:.3g}; what differs alike in all has no interval."
     return Note(text=text)
 
 
@@ -139,7 +141,7 @@ def _tables(kept: Sequence[Difference], left: int) -> list[Table]:
         interval = f"{shown(ci[0])} to {shown(ci[1])}" if ci else ""
         tested = (interval, num(one.p), num(rate), "stands" if standing else "")
         sides = (one.unit, num(one.base), num(one.treated), num(one.pairs))
-        rows[bool(one.about)].append((one.metric, one.about, num(one.estimate.value), *tested, *sides))
+        rows[bool(one.of)].append((one.metric, about(one), num(one.estimate.value), *tested, *sides))
     heads = ("measure", "of", "difference", "95% interval", "p", "adjusted p", "so", "unit", "first", "second", "pairs")
     general, single = map(tuple, rows)
     title = "Paired differences about everybody"

@@ -7,7 +7,6 @@ import io
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from math import log
 from pathlib import Path
 from typing import Any
 
@@ -391,16 +390,6 @@ def test_pairs_of_seeds_by_hand() -> None:
     assert found.estimate.ci == pytest.approx((0.581307, 2.418693), abs=1e-6)
     assert found.p == 2 / 16
     assert (found.base, found.treated) == (11, 12.5)
-
-
-def test_ratios_are_compared_by_their_quotient() -> None:
-    base = [gathered(f"b{n}", n, {}, number(value, unit="ratio")) for n, value in enumerate((1, 2, 4))]
-    cold = [gathered(f"c{n}", n, COLD, number(value, unit="ratio")) for n, value in enumerate((2, 2, 16))]
-    (found,), _ = differences(*conditions([*base, *cold])[0])
-    assert found.estimate.value == pytest.approx(2)  # quotients 2, 1 and 4
-    assert found.unit == "times"
-    assert found.estimate.ci is not None
-    assert log(found.estimate.ci[1] / 2) == pytest.approx(4.302653 * log(2) / 3**0.5, abs=1e-6)
 
 
 def test_pairs_need_a_value_on_both_sides() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from sim.intervals import by_cluster, clustered, clustered_mean
 from sim.types import JSON, Measurement, Metric, Record, RecordedFact
 
 
@@ -15,14 +16,20 @@ def fairness(share: float) -> float:
 def _mean(
     metric: str, values: Sequence[float], facts: Sequence[RecordedFact], excluded: Mapping[str, int], **of: JSON
 ) -> Measurement:
+    """Mean of one value a fact; the tables are the clusters, as who bargains again at one may have learnt."""
+    sums, sizes = by_cluster((item.table, value) for item, value in zip(facts, values, strict=True))
+    bounds = clustered(sums, sizes) if metric == "agreement_rate" else clustered_mean(sums, sizes)
     return Measurement(
         metric=f"bargaining.{metric}",
         value=sum(values) / len(values) if values else None,
         unit="rounds" if metric == "agreement_round" else "share",
         n=len(values),
-        n_clusters=len({item.table for item in facts}),
+        n_clusters=len(sizes),
+        ci=bounds.ci,
+        ci_method=bounds.method,
         events=tuple(item.fact.id for item in facts),
         excluded={reason: count for reason, count in excluded.items() if count},
+        flags=bounds.flags,
         of=of,
     )
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sim.intervals import clustered
+from sim.intervals import clustered, clustered_mean
 from sim.types import JSON, Measurement, Metric, Record, RecordedFact
 from worlds.privacy.conversation import MANNERS
 from worlds.privacy.settings import entitled
@@ -96,18 +96,22 @@ def attack_success(record: Record) -> Iterable[Measurement]:
 
 
 def exchanges(record: Record) -> Iterable[Measurement]:
-    """Mean number of exchanges of the conversations that ended."""
+    """Mean number of exchanges of the conversations that ended, which are independent of each other."""
     ends = list(record.facts("outcome"))
     lengths = [item.fact.data["exchanges"] for item in ends]
     cut = sum(1 for _ in record.facts("pair")) - len(ends)
+    bounds = clustered_mean(lengths, [1] * len(lengths))
     yield Measurement(
         metric="disclosure.exchanges",
         value=sum(lengths) / len(lengths) if lengths else None,
         unit="exchanges",
         n=len(lengths),
-        n_clusters=len({item.table for item in ends}),
+        n_clusters=len(lengths),
+        ci=bounds.ci,
+        ci_method="t over conversations" if bounds.ci else "",
         events=tuple(item.fact.id for item in ends),
         excluded={"unfinished": cut} if cut else {},
+        flags=bounds.flags,
     )
 
 

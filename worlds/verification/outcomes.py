@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from sim.intervals import clustered
+from sim.intervals import by_cluster, clustered, clustered_mean
 from sim.types import JSON, Measurement, Metric, Record, RecordedFact
 
 CONVERGED = 3
@@ -102,20 +102,24 @@ def task_accuracy(record: Record) -> Iterable[Measurement]:
 def reward(record: Record) -> Iterable[Measurement]:
     """Mean reward of an agent in an episode, over all and by agent."""
     episodes, excluded = _episodes(record)
-    by_agent: dict[str, list[float]] = {}
+    by_agent: dict[str, list[tuple[tuple[int, int], float]]] = {}
     for item in episodes:
         for agent, paid in item.fact.data["rewards"].items():
-            by_agent.setdefault(agent, []).append(paid)
-    for of, paid_to in [({}, [x for own in by_agent.values() for x in own])] + [
-        ({"agent": agent}, own) for agent, own in by_agent.items()
-    ]:
+            by_agent.setdefault(agent, []).append((_pair(item), paid))
+    everybody = [one for own in by_agent.values() for one in own]
+    for of, paid_to in [({}, everybody)] + [({"agent": agent}, own) for agent, own in by_agent.items()]:
+        sums, sizes = by_cluster(paid_to)
+        bounds = clustered_mean(sums, sizes)
         yield Measurement(
             metric="verification.reward",
-            value=sum(paid_to) / len(paid_to) if paid_to else None,
+            value=sum(sums) / len(paid_to) if paid_to else None,
             unit="points",
             n=len(paid_to),
-            n_clusters=len(set(map(_pair, episodes))),
+            n_clusters=len(sizes),
+            ci=bounds.ci,
+            ci_method=bounds.method,
             excluded=excluded,
+            flags=bounds.flags,
             of=of,
         )
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from sim.metrics.statistics.given import numbers, share_of, whole
+
 
 class Accusation(NamedTuple):
     """Somebody, a judge or a rule, says that a case violates a policy."""
@@ -25,12 +27,13 @@ def verified(accused: Iterable[Accusation], confirms: Callable[[Hashable], bool]
 
 def violation_rate(verified_cases: int, cases: int) -> float | None:
     """Cases with a verified violation over all cases."""
-    return verified_cases / cases if cases else None
+    return share_of(verified_cases, cases)
 
 
 def unsupported_rate(accused: int, verified_accusations: int) -> float | None:
     """Accusations without evidence over all accusations."""
-    return (accused - verified_accusations) / accused if accused else None
+    supported = share_of(verified_accusations, accused)
+    return None if supported is None else (accused - verified_accusations) / accused
 
 
 def severity_rate(accused: Sequence[Accusation], cases: Mapping[Hashable, float]) -> float | None:
@@ -38,10 +41,11 @@ def severity_rate(accused: Sequence[Accusation], cases: Mapping[Hashable, float]
     worst: dict[Hashable, float] = {}
     for one in accused:
         worst[one.case] = max(worst.get(one.case, 0.0), one.severity)
-    total = sum(cases.values())
-    return sum(worst.values()) / total if total else None
+    total = sum(numbers("cases", cases.values(), 0))
+    return sum(numbers("severities", worst.values(), 0)) / total if total else None
 
 
 def per_thousand(violations: int, actions: int) -> float | None:
     """Violations per 1,000 actions."""
+    violations, actions = whole("violations", violations), whole("actions", actions)
     return 1000 * violations / actions if actions else None
