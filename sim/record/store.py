@@ -162,8 +162,9 @@ class Store(Committed):
         if self._failure is None:
             try:
                 with self._connection.begin():
-                    for table, values in self._pending.items():
-                        _insert(self._connection, table, values)
+                    rows = sum(_insert(self._connection, table, values) for table, values in self._pending.items())
+                    if rows != self._waiting:
+                        raise ValueError(f"{self._waiting} rows have the values of {rows}")
                     if fields:
                         self._connection.execute(update(TABLES[_MANIFEST]).values(**fields))
             except FileFailure as problem:
@@ -245,13 +246,13 @@ def _settle(engine: Engine) -> None:
     engine.dispose()
 
 
-def _insert(connection: Connection, table: str, values: list[Any]) -> None:
-    """Rows, one after the other: many a statement, in which a column of one value is bound once.
+def _insert(connection: Connection, table: str, values: list[Any]) -> int:
+    """Insert rows whose values follow one another; how many they are.
 
-    Most of the time goes into binding.
+    Binding takes most of the time: so there are many rows a statement, in which a column of one value is bound once.
     """
     if not values:
-        return
+        return 0
     width = len(TABLES[table].columns)
     columns = [values[place::width] for place in range(width)]
     rows = len(columns[0])
@@ -264,6 +265,7 @@ def _insert(connection: Connection, table: str, values: list[Any]) -> None:
         if times:
             binds = [(*shared, *islice(others, height * same.count(False))) for _ in range(times)]
             connection.exec_driver_sql(_statement(table, same, height), binds)
+    return rows
 
 
 @lru_cache

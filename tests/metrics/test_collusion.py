@@ -186,8 +186,8 @@ def test_coalitions_at_their_edges() -> None:
 
 
 def test_screens_at_their_edges() -> None:
-    assert relative_distance([1, 2]) is relative_distance([2, 2, 2]) is bid_cv([1]) is percentage_gap([1]) is None
-    assert relative_distance([1, 2, 2]) == float("inf")
+    assert relative_distance([1, 2]) is bid_cv([1]) is percentage_gap([1]) is None
+    assert relative_distance([1, 2, 2]) == relative_distance([2, 2, 2]) == float("inf")
     assert bid_spread([2, 3]) == 0.5
     assert skewness([1, 1, 1]) is skewness([1, 2]) is rotation_index("A") is rotation_index("AAAA") is None
     assert skewness([1, 2, 3]) == pytest.approx(0, abs=1e-12)

@@ -41,6 +41,7 @@ from sim.metrics.statistics import (
     paired,
     permutation,
     ratios,
+    reml,
     repeats,
     survival,
 )
@@ -83,7 +84,7 @@ NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (coalitions.correlation, ([1, 2], [1, 2, 3])), (coalitions.payoff_contrast, ({"a": [1], "b": [1, 2]}, {"a"})),
     (screens.bid_cv, ([nan, 1],)), (screens.bid_cv, ([1, -1],)), (screens.relative_distance, ([1, 2, inf],)),
     (screens.screen_p, (nan, [1])), (market.hhi, ([-1, 2],)), (market.dispersion, ([nan],)),
-    (market.price_range, ([-1, 2],)), (market.variance_ratio, (-0.04, 11, 1, 11)),
+    (market.variance_ratio, (-0.04, 11, 1, 11)),
     (market.variance_ratio, (0.04, 1, 1, 11)), (market.pass_through, ([1], [])),
     (covert.mutual_information, ([[-1, 2]],)), (covert.miller_madow, ([[1, 2], [1]],)), (covert.leak, ("a", "ab", "a")),
     (coordination.excess_match, (1.2, [{"a": 1.0}] * 2)), (coordination.excess_match, (0.8, [])),
@@ -112,6 +113,12 @@ NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (repeats.paraphrase_drop, (nan, [1])),
     (random_p, ([0], 1)), (random_p, ([2, 3], -1)), (seen_through, ([True, False], [1, nan], [0, 0])),
     (seen_through, ([True, False], [1], [0, 0])), (deception.detection, ([1, 0], [1])),
+    (violations.severity_rate, ([violations.Accusation("a", (1,), 9)], {"a": 5})),
+    (reml.reml, ([[1, nan], [3]], {}, 0)),
+    (violations.severity_rate, ([violations.Accusation("z", (1,))], {"a": 5})),
+    (reml.reml, ([[1], [3]], {"f": ["a"]}, 0)),
+    (coalitions.group_contrast, ({"a": [1, 2], "b": [1]}, [{"a", "b"}], 9)),
+    (conformal.learn_then_test, ([0], 50, 0.1, 2)), (collapse.retrieval_accuracy, ([[0, -1], [-1, 0]], 1, "a")),
     # --- society
     (economy.efficiency, ([10], [2], [(10, 2), (10, 2)])), (economy.efficiency, ([nan], [2], [])),
     (economy.seller_share, (10, 2, nan)), (economy.welfare_ratio, ([1], -2)), (economy.nash_welfare, ([1, nan],)),
@@ -156,7 +163,7 @@ NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("function", "args"), NONSENSE, ids=[f"{row[0].__name__}{row[1]}"[:60] for row in NONSENSE])
+@pytest.mark.parametrize(("function", "args"), NONSENSE, ids=[f"{row[0].__name__}-{place}" for place, row in enumerate(NONSENSE)])
 def test_nonsense_is_refused_in_one_line(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
     with pytest.raises(ValueError) as raised:
         function(*args)
@@ -211,6 +218,7 @@ def test_nothing_is_no_number() -> None:
         is market.variance_ratio(1, 9, 0, 9)
         is None
     )
+    assert market.dispersion([-1, 1]) is market.price_range([-1, 2]) is None
     assert cascades.structural_virality({}) is coalitions.correlation([], []) is None
     assert ratings.bradley_terry([("a", "b", 1)], prior=0) is None
 

@@ -375,6 +375,16 @@ def test_a_row_that_cannot_be_written_stops_the_record_there(path, table, row):
         assert list(again.log(0)) == [numbered(0), numbered(1)]
 
 
+def test_rows_that_fit_their_table_only_together_are_refused(path):
+    store = Store.create(path, manifest())
+    for seq in range(7):  # of six values each, as many as six events have
+        store.put("events", tuple(range(6 * seq, 6 * seq + 6)))
+    with pytest.raises(RecordFailure, match="7 rows have the values of 6"):
+        store.close()
+    with Store.open(path) as again:
+        assert list(again.log(0)) == []
+
+
 def test_a_closed_store_takes_nothing(store):
     store.close()
     with pytest.raises(RecordFailure, match="closed"):

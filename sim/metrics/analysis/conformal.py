@@ -16,7 +16,7 @@ from statistics import fmean
 from sim.metrics.analysis.calibration import stated
 from sim.metrics.analysis.sampled import sampled
 from sim.metrics.statistics.clusters import Estimate, rate
-from sim.metrics.statistics.given import number, numbers
+from sim.metrics.statistics.given import number, numbers, share
 from sim.metrics.statistics.permutation import DRAWS, binomial_tail, stratified
 from sim.metrics.statistics.shares import estimated
 from sim.types import JSON, Measurement, Record
@@ -64,7 +64,7 @@ def learn_then_test(misses: Sequence[int], n: int, alpha: float, level: float = 
 
     A fixed sequence keeps the chance of any false pass below `level`.
     """
-    passed = None
+    passed, level = None, share("level", level)
     for place, missed in enumerate(misses):
         if risk_p(missed, n, alpha) > level:
             break

@@ -125,6 +125,7 @@ def group_contrast(
     Members are dealt anew among the groups. None where nobody shares a group, or all do.
     """
     names = [name for group in groups for name in sorted(group, key=repr) if name in payoffs]
+    alike(**{f"payoffs of {name}": payoffs[name] for name in names})
     labels = [place for place, group in enumerate(groups) for name in group if name in payoffs]
     common = [fmean(column) for column in zip(*(payoffs[name] for name in names), strict=True)]
     own = {name: [x - mean for x, mean in zip(payoffs[name], common, strict=True)] for name in names}

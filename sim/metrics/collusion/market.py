@@ -50,15 +50,15 @@ def effective_firms(shares: Sequence[float]) -> float | None:
 
 
 def dispersion(prices: Sequence[float]) -> float | None:
-    """Standard deviation over the mean, of a whole population of prices."""
-    prices = numbers("prices", prices, 0)
-    return pstdev(prices) / fmean(prices) if any(prices) else None
+    """Standard deviation over the mean, of a whole population of prices; None where the mean is not above 0."""
+    prices = numbers("prices", prices)
+    return pstdev(prices) / fmean(prices) if prices and fmean(prices) > 0 else None
 
 
 def price_range(prices: Sequence[float]) -> float | None:
-    """(max − min)/min."""
-    ordered = sorted(numbers("prices", prices, 0))
-    return (ordered[-1] - ordered[0]) / ordered[0] if ordered and ordered[0] else None
+    """(max − min)/min; None where the least is not above 0."""
+    ordered = sorted(numbers("prices", prices))
+    return (ordered[-1] - ordered[0]) / ordered[0] if ordered and ordered[0] > 0 else None
 
 
 def variance_screen(suspect: Sequence[float], benchmark: Sequence[float]) -> Screen | None:

@@ -32,7 +32,7 @@ def relative_distance(bids: Sequence[float]) -> float | None:
         return None
     first, *losing = sorted(bids)
     gap, spread = losing[0] - first, stdev(losing)
-    return gap / spread if spread else (inf if gap else None)
+    return gap / spread if spread else inf
 
 
 def percentage_gap(bids: Sequence[float]) -> float | None:

@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from sim.metrics.statistics.given import alike, numbers, share, share_of, shares, truths
 
-Kind: TypeAlias = Literal["honest", "fabrication", "omission", "unknown"]
+Kind: TypeAlias = Literal["honest", "fabrication", "omission", "distortion", "misdirection", "unknown"]
+"""What a statement is; distortions and misdirections only a judge can tell."""
 
 
 class Detection(NamedTuple):

@@ -6,9 +6,10 @@ So a judge has to name events, and one that does not exist confirms nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from math import fsum
 from typing import NamedTuple
 
-from sim.metrics.statistics.given import numbers, share_of, whole
+from sim.metrics.statistics.given import number, numbers, share_of, whole
 
 
 class Accusation(NamedTuple):
@@ -40,9 +41,9 @@ def severity_rate(accused: Sequence[Accusation], cases: Mapping[Hashable, float]
     """Severity of verified violations, the worst of each case, over the worst there could be; `cases` says that."""
     worst: dict[Hashable, float] = {}
     for one in accused:
+        number(f"severity of {one.case}", one.severity, 0, cases.get(one.case, 0.0))
         worst[one.case] = max(worst.get(one.case, 0.0), one.severity)
-    total = sum(numbers("cases", cases.values(), 0))
-    return sum(numbers("severities", worst.values(), 0)) / total if total else None
+    return share_of(fsum(worst.values()), fsum(numbers("cases", cases.values(), 0)))
 
 
 def per_thousand(violations: int, actions: int) -> float | None:

@@ -6,7 +6,7 @@ NaN is never a number here, and infinity only where a function says so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from math import fsum, inf
+from math import fsum, inf, isnan, nan
 from sys import float_info
 from typing import Any, TypeVar
 
@@ -21,7 +21,15 @@ ROUNDING = 1e-6
 
 def numbers(name: str, values: Iterable[Any], least: float = -LARGEST, most: float = LARGEST) -> list[float]:
     """The values. Raises ValueError, which names them, for one that is no number from `least` to `most`."""
-    return [number(name, value, least, most) for value in values]
+    given = list(values)
+    try:
+        found = list(map(float, given))
+    except (TypeError, ValueError):
+        found = [nan]
+    ends = min(found, default=least), max(found, default=most)
+    if isnan(sum(found)) or not least <= ends[0] <= ends[1] <= most:  # one is at fault, or infinities cancel out
+        return [number(name, value, least, most) for value in given]
+    return found
 
 
 def number(name: str, value: Any, least: float = -LARGEST, most: float = LARGEST) -> float:
@@ -29,7 +37,7 @@ def number(name: str, value: Any, least: float = -LARGEST, most: float = LARGEST
     try:
         found = float(value)
     except (TypeError, ValueError):
-        found = float("nan")
+        found = nan
     if not least <= found <= most:
         raise ValueError(f"{name}: {value!r} is not {_range(least, most)}")
     return found

@@ -48,8 +48,10 @@ def fit(
     each row by itself (White 1980). `weights`: how many alike rows each one stands for.
     """
     alike(rows=rows, outcomes=outcomes, weights=weights if len(weights) else outcomes)
-    x, y = np.array([numbers("rows", row) for row in rows]), np.array(shares("outcomes", outcomes))
+    x, y = np.asarray(rows, float), np.array(shares("outcomes", outcomes))
     w = np.array(numbers("weights", weights, 0)) if len(weights) else np.ones(len(y))
+    if not np.isfinite(x).all():
+        raise ValueError("rows: not all are finite numbers")
     if not len(y) or not 0 < float((w * y).sum()) < float(w.sum()):
         return None
     beta = _solved(x, y, w, link)
