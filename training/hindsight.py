@@ -123,7 +123,7 @@ def telling(rows: Sequence[Row], part: Trajectory, past: Past) -> str:
 
 
 def demonstrations(rows: Sequence[Row], past: Past, mind: Callable[[Member], Agent], luck: Streams) -> dict[int, JSON]:
-    """What a scripted agent answers in each learning seat, by the answer's row: one of its own for each, every episode.
+    """What a scripted agent says at each row of a learning seat, by index: one of its own for every seat and episode.
 
     It remembers what it would have said itself. Raises ValueError where it asks a model.
     """
@@ -137,7 +137,7 @@ def demonstrations(rows: Sequence[Row], past: Past, mind: Callable[[Member], Age
         for decision in path:
             turn = rows[decision[0]].turn
             action = _said(agent, moments[row.seat, turn].turn, luck.sub(row.episode, row.seat, turn))
-            found[decision[-1]] = action.answer
+            found |= dict.fromkeys(decision, action.answer)
             agent.state = agent.state if action.state is None else action.state
     return found
 

@@ -15,6 +15,7 @@ from sim.types import JSON
 from training.constraint import Masks, Texts, distribution
 from training.forward import Weights
 from training.matchup import name_of
+from training.paths import answering
 from training.readout import read_options
 from training.rows import Sample, question
 from training.trajectory import Row
@@ -52,11 +53,15 @@ def lessons(
 def demonstrated(
     rows: Sequence[Row], kept: Sequence[int], name: str, answers: Mapping[int, JSON], masks: Masks
 ) -> dict[int, list[Sample]]:
-    """As `lessons`, of a scripted agent's `answers` by row. Raises ValueError where one is none of the options."""
+    """As `lessons`, of a scripted agent's `answers` by row. Raises ValueError where one is none of the options.
+
+    It answers, and says nothing before: what the learner said before its answer has no label.
+    """
     found = {}
+    last = answering(rows)
     for i in kept:
         row = rows[i]
-        if i not in answers or not row.options or name_of(row.policy) != name:
+        if i not in last or i not in answers or not row.options or name_of(row.policy) != name:
             continue
         if answers[i] not in row.options:
             raise ValueError(f"{row.episode} {row.seat} turn {row.turn}: the teacher said {answers[i]!r}, no option")

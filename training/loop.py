@@ -42,6 +42,7 @@ from training.evaluation import Evaluator
 from training.extras import Extras
 from training.labels import lessons
 from training.league import LeagueState
+from training.paths import answering
 from training.plan import SAID, Plan, TrainingError, check, check_said, kept
 from training.policy import Base, rewind
 from training.readout import explored, read_options
@@ -412,11 +413,12 @@ def _of_policy(found: Estimate, rows: Sequence[Row], name: str) -> Estimate:
 def _counts(rows: Sequence[Row], found: Estimate) -> dict[str, float]:
     """What was played."""
     learners = [row for row in rows if row.trained]
+    answers = [learners[index] for index in answering(learners)]
     paid = learnt_returns(rows)
     return {
         "episodes": len({row.episode for row in rows}),
         "decisions": len({(row.episode, row.seat, row.turn) for row in rows if row.how}),
-        "legal_rate": sum(row.valid for row in learners) / max(1, len(learners)),
+        "legal_rate": sum(row.valid for row in answers) / max(1, len(answers)),
         "prompt_tokens": sum(len(row.prompt) for row in learners),
         "sampled_tokens": sum(len(row.ids) for row in learners),
         "kept_rate": len(found.kept.indices) / max(1, len(rows)),

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from training.filtering import groups_of, spread
 from training.keys import learnable
+from training.paths import answering
 from training.trajectory import Row
 
 # --- readings ---------------------------------------------------------------------------------------
@@ -64,7 +65,8 @@ def reward_std(rows: Sequence[Row]) -> float | None:
 
 def legal_rate(rows: Sequence[Row]) -> float | None:
     """Share of the learner's decisions in which the first answer was legal."""
-    return _mean([float(row.how == "chosen") for row in rows if row.trained])
+    learnt = [row for row in rows if row.trained]
+    return _mean([float(learnt[index].how == "chosen") for index in answering(learnt)])
 
 
 def repetition(rows: Sequence[Row], ngram: int = 3) -> float | None:

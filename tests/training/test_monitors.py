@@ -55,6 +55,7 @@ def test_repetition_counts_ngrams_that_came_before() -> None:
 def test_only_first_answers_count_as_legal() -> None:
     rows = [row(str(n), how=how) for n, how in enumerate(("chosen", "retried", "defaulted", "chosen"))]
     assert legal_rate(rows) == 0.5
+    assert legal_rate([row(one.episode, answer="a thought") for one in rows] + rows) == 0.5, "thoughts are none"
     assert legal_rate([row("0", trained=False)]) is None
 
 

@@ -91,13 +91,16 @@ def test_other_answers_earn_what_the_table_says_and_regret_is_external(tmp_path:
 
 
 def test_what_is_said_before_an_answer_is_no_answer(tmp_path: Path) -> None:
-    """Neither other courses nor scripts take whether a subgoal is kept for a move of the game."""
+    """Neither other courses nor labels take whether a subgoal is kept for a move of the game."""
     found = played(tmp_path, "games/pd_train.yaml", "cast.first.with.subgoals=8", "cast.second.with.think=6")
     past, answers = Past(tmp_path), {n for n, row in enumerate(found) if row.has("action")}
     assert {kind.options for kind in found if kind.has("switch")} == {("keep", "switch")}
     assert len(answers) == 6 * 2 * 3 < len(found)
     assert {n for n, each in enumerate(counterfactual(found, past)) if each} == answers
-    assert demonstrations([replace(row, trained=True) for row in found], past, Grim, Streams(0)).keys() == answers
+    learnt = [replace(row, trained=True, policy="pd@1", prompt=(5,)) for row in found]
+    said = demonstrations(learnt, past, Grim, Streams(0))
+    assert len(said) == len(found)
+    assert demonstrated(learnt, range(len(found)), "pd", said, mask).keys() == answers
 
 
 def test_bids_that_nobody_sees_are_compared(tmp_path: Path) -> None:
@@ -171,7 +174,7 @@ def test_a_grim_script_is_grim_about_what_the_learner_met(tmp_path: Path) -> Non
 
 def test_a_script_s_answer_is_the_label() -> None:
     one = Row(episode="run:0", seat="a", policy="duel@2", prompt=(5, 6), ids=(10, 11, 1), options=("ab", "ac", "d"))
-    rows_ = [one, replace(one, seat="b"), replace(one, policy="other@1"), replace(one, options=())]
+    rows_ = [one, replace(one, seat="b"), replace(one, turn=1, policy="other@1"), replace(one, turn=2, options=())]
     found = demonstrated(rows_, (0, 2, 3), "duel", {0: "ac", 1: "ab", 2: "d", 3: "d"}, mask)
     (sample,) = found[0]
     assert list(found) == [0]
