@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.table import Table
 
-from sim.commands.terminal import columns, number
+from sim.commands.terminal import columns, number, short
 from sim.types import JSON, Measurement
 
 ROWS = 12
@@ -17,20 +17,22 @@ ASIDE = 3
 HEADS = ("measure", "of", "value", "unit", "n", "interval", "flags")
 
 
-def listed(measured: Iterable[Measurement], everything: bool = False) -> tuple[list[Measurement], int]:
+def listed(
+    measured: Iterable[Measurement], everything: bool = False, aside: int = ASIDE
+) -> tuple[list[Measurement], int]:
     """The measurements to show, metrics by name, the most general of each first; and how many are left out."""
     families: dict[str, list[Measurement]] = {}
     for one in measured:
         families.setdefault(one.metric, []).append(one)
     ordered = [sorted(families[metric], key=_place) for metric in sorted(families)]
-    shown = ordered if everything else [_bounded(family) for family in ordered]
+    shown = ordered if everything else [_bounded(family, aside) for family in ordered]
     return [one for family in shown for one in family], sum(map(len, ordered)) - sum(map(len, shown))
 
 
-def _bounded(family: Sequence[Measurement]) -> list[Measurement]:
+def _bounded(family: Sequence[Measurement], most: int) -> list[Measurement]:
     """Overall, by role, by agent; where nothing is overall also the last few of what else there is."""
     aside = [one for one in family if _kind(one) == "else"]
-    kept = aside[-ASIDE:] if not any(_kind(one) == "overall" for one in family) else []
+    kept = aside[-most:] if not any(_kind(one) == "overall" for one in family) else []
     return [one for one in family if _kind(one) != "else" or one in kept][:ROWS]
 
 
@@ -54,7 +56,7 @@ def _natural(value: JSON) -> list[tuple[int, float, str]]:
 
 def about(one: Measurement) -> str:
     """What a measurement is about, in words; empty: everything."""
-    return ", ".join(f"{key} {value}" for key, value in sorted(one.of.items()))
+    return ", ".join(f"{key} {short(value)}" for key, value in sorted(one.of.items()))
 
 
 def measurement_table(measured: Iterable[Measurement], title: str = HEADS[0]) -> Table:

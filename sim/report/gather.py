@@ -106,6 +106,7 @@ def _facts(run: Survey, manifest: Manifest, status: str, scenario: dict[str, Any
         ("status", f"{status}: {manifest.cause}" if manifest.cause else status),
         ("made (UTC)", manifest.created[:16].replace("T", " ")),
         ("tables", f"{tables:,}"),
+        ("clock tick", readable(1, manifest.tick_ms)),
         ("simulated time", readable(max(ends, default=0), manifest.tick_ms)),
         ("decisions", f"{decisions:,}"),
         ("model calls", f"{sum(counts.calls.values()):,}"),
@@ -149,16 +150,22 @@ def _sections(
         *leaks,
         cast_section(run, mask, prefix),
         _section(
-            prefix, "notable", "Notable events", [_MARKED, moments] if moments.moments else [], "Nothing stands out."
+            prefix,
+            "notable",
+            "Notable events",
+            [_marked(manifest.tick_ms), moments] if moments.moments else [],
+            "Nothing stands out.",
         ),
         _text(manifest, mask, prefix),
     ]
 
 
-_MARKED = Note(
-    text="Interventions, decisions that needed a second try or a default, secrets that were told, and facts that "
-    "measures name; each with the records just before and after it in the log."
-)
+def _marked(tick_ms: float) -> Note:
+    return Note(
+        text="Interventions, decisions that needed a second try or a default, secrets that were told, and facts that "
+        "measures name; each with the records just before and after it in the log. Times and durations within records "
+        f"are in ticks of {readable(1, tick_ms)}."
+    )
 
 
 def _section(prefix: str, name: str, title: str, blocks: Sequence[Block], nothing: str) -> Section:

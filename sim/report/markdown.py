@@ -133,9 +133,8 @@ def _plot(plot: Plot) -> Iterator[str]:
 
 
 def _moment(moment: Moment, level: int) -> Iterator[str]:
-    table = f", table {moment.table}" if moment.table else ""
     yield f"{'#' * level} {moment.anchor}"
-    yield f"At {text(moment.at)}{table}: {text('; '.join(moment.why))}"
+    yield f"At {text(moment.at)}: {text('; '.join(moment.why))}"
     rows = [
         (
             "→" if one.itself else "",
