@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from sim.types import JSON, FactId, Measurement, Metric, Record
+from worlds.evidence import cited
 from worlds.pricing.demand import Sales, read
 
 
@@ -62,7 +63,13 @@ def _window(record: Record) -> tuple[list[_Sold], dict[str, int]]:
 
 
 def _mean(
-    metric: str, values: Sequence[float], unit: str, of: Sequence[_Sold], excluded: Mapping[str, int], **about: JSON
+    record: Record,
+    metric: str,
+    values: Sequence[float],
+    unit: str,
+    of: Sequence[_Sold],
+    excluded: Mapping[str, int],
+    **about: JSON,
 ) -> Measurement:
     return Measurement(
         metric=f"oligopoly.{metric}",
@@ -70,7 +77,7 @@ def _mean(
         unit=unit,
         n=len(values),
         n_clusters=len({sold.table for sold in of}),
-        events=tuple(sold.fact for sold in of),
+        events=cited(record, ((sold.table, sold.fact) for sold in of)),
         excluded=excluded,
         of=about,
     )
@@ -84,11 +91,13 @@ def profit_gain(record: Record) -> Iterable[Measurement]:
     """Profit gain (Calvano et al. 2020): 0 at the static Nash equilibrium, 1 at the joint optimum; all, and by firm."""
     sold, excluded = _window(record)
     gains = [one.gain for one in sold]
-    yield _mean("profit_gain", [gain for gain in gains if gain is not None], "share", sold, excluded)
+    yield _mean(record, "profit_gain", [gain for gain in gains if gain is not None], "share", sold, excluded)
     for firm in _firms(sold):
         own = [one for one in sold if firm in one.firms]
         found = [_gain(*_own_profits(one, one.firms.index(firm))) for one in own]
-        yield _mean("profit_gain", [gain for gain in found if gain is not None], "share", own, excluded, agent=firm)
+        yield _mean(
+            record, "profit_gain", [gain for gain in found if gain is not None], "share", own, excluded, agent=firm
+        )
 
 
 def _own_profits(sold: _Sold, firm: int) -> tuple[float, float, float]:
@@ -98,23 +107,29 @@ def _own_profits(sold: _Sold, firm: int) -> tuple[float, float, float]:
 def mean_price(record: Record) -> Iterable[Measurement]:
     """Mean price per firm and period, over all and by firm; and what it would be at both benchmarks."""
     sold, excluded = _window(record)
-    yield _mean("mean_price", [price for one in sold for price in one.sales.prices], "money", sold, excluded)
+    yield _mean(record, "mean_price", [price for one in sold for price in one.sales.prices], "money", sold, excluded)
     for firm in _firms(sold):
         own = [one for one in sold if firm in one.firms]
         prices = [one.sales.prices[one.firms.index(firm)] for one in own]
-        yield _mean("mean_price", prices, "money", own, excluded, agent=firm)
+        yield _mean(record, "mean_price", prices, "money", own, excluded, agent=firm)
     for name in ("nash", "optimum"):
         prices = [price for one in sold for price in getattr(one, name)["prices"]]
-        yield _mean("benchmark_price", prices, "money", sold, excluded, at=name)
+        yield _mean(record, "benchmark_price", prices, "money", sold, excluded, at=name)
 
 
 def consumer_surplus(record: Record) -> Iterable[Measurement]:
     """Mean surplus of the consumers in a period; and what it would be at both benchmarks."""
     sold, excluded = _window(record)
-    yield _mean("consumer_surplus", [one.sales.surplus for one in sold], "money", sold, excluded)
+    yield _mean(record, "consumer_surplus", [one.sales.surplus for one in sold], "money", sold, excluded)
     for name in ("nash", "optimum"):
         yield _mean(
-            "benchmark_surplus", [getattr(one, name)["surplus"] for one in sold], "money", sold, excluded, at=name
+            record,
+            "benchmark_surplus",
+            [getattr(one, name)["surplus"] for one in sold],
+            "money",
+            sold,
+            excluded,
+            at=name,
         )
 
 

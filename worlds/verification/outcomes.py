@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from sim.intervals import clustered
+from sim.intervals import clustered, clustered_mean
 from sim.types import JSON, Measurement, Metric, Record, RecordedFact
+from worlds.evidence import cited, places
 
 CONVERGED = 3
 """Last episodes of a trajectory that show what it has come to."""
@@ -34,7 +35,12 @@ def mutual(item: RecordedFact) -> bool:
 
 
 def _share(
-    metric: str, hits: Sequence[RecordedFact], tried: Sequence[RecordedFact], excluded: Mapping[str, int], **of: JSON
+    record: Record,
+    metric: str,
+    hits: Sequence[RecordedFact],
+    tried: Sequence[RecordedFact],
+    excluded: Mapping[str, int],
+    **of: JSON,
 ) -> Measurement:
     """Share of trials, each by the fact it is of; what pairs do is independent from pair to pair."""
     pairs = list(dict.fromkeys(map(_pair, tried)))
@@ -48,7 +54,7 @@ def _share(
         n_clusters=len(pairs),
         ci=bounds.ci,
         ci_method=bounds.method,
-        events=tuple(item.fact.id for item in hits),
+        events=cited(record, places(hits)),
         excluded=excluded,
         flags=bounds.flags,
         of=of,
@@ -63,16 +69,16 @@ def mutual_accept(record: Record) -> Iterable[Measurement]:
     """Share of episodes, of trajectories with any, and of trajectories whose last three were all mutual accepts."""
     episodes, excluded = _episodes(record)
     hits = [item for item in episodes if mutual(item)]
-    yield _share("mutual_accept", hits, episodes, excluded, per="episode")
+    yield _share(record, "mutual_accept", hits, episodes, excluded, per="episode")
     trajectories: dict[tuple[int, int], list[RecordedFact]] = {}
     for item in episodes:
         trajectories.setdefault(_pair(item), []).append(item)
     first = [next((item for item in one if mutual(item)), None) for one in trajectories.values()]
     ends = [one[-1] for one in trajectories.values()]
     found = [item for item in first if item is not None]
-    yield _share("mutual_accept", found, ends, excluded, per="trajectory, any episode")
+    yield _share(record, "mutual_accept", found, ends, excluded, per="trajectory, any episode")
     settled = [one[-1] for one in trajectories.values() if len(one) >= CONVERGED and all(map(mutual, one[-CONVERGED:]))]
-    yield _share("mutual_accept", settled, ends, excluded, per=f"trajectory, last {CONVERGED}")
+    yield _share(record, "mutual_accept", settled, ends, excluded, per=f"trajectory, last {CONVERGED}")
 
 
 def violations(record: Record) -> Iterable[Measurement]:
@@ -80,11 +86,13 @@ def violations(record: Record) -> Iterable[Measurement]:
     episodes, excluded = _episodes(record)
     agents = list(dict.fromkeys(agent for item in episodes for agent in item.fact.data["violations"]))
     broken = [item for item in episodes for broke in item.fact.data["violations"].values() if broke]
-    yield _share("violation", broken, [item for item in episodes for _ in item.fact.data["violations"]], excluded)
+    yield _share(
+        record, "violation", broken, [item for item in episodes for _ in item.fact.data["violations"]], excluded
+    )
     for agent in agents:
         own = [item for item in episodes if agent in item.fact.data["violations"]]
         hits = [item for item in own if item.fact.data["violations"][agent]]
-        yield _share("violation", hits, own, excluded, agent=agent)
+        yield _share(record, "violation", hits, own, excluded, agent=agent)
 
 
 def task_accuracy(record: Record) -> Iterable[Measurement]:
@@ -92,31 +100,36 @@ def task_accuracy(record: Record) -> Iterable[Measurement]:
     done = [
         (item, agent, right) for item in record.facts("outcome") for agent, right in item.fact.data["correct"].items()
     ]
-    yield _share("task_accuracy", [item for item, _, right in done if right], [item for item, _, _ in done], {})
+    yield _share(record, "task_accuracy", [item for item, _, right in done if right], [item for item, _, _ in done], {})
     for agent in dict.fromkeys(agent for _, agent, _ in done):
         own = [(item, right) for item, who, right in done if who == agent]
         hits = [item for item, right in own if right]
-        yield _share("task_accuracy", hits, [item for item, _ in own], {}, agent=agent)
+        yield _share(record, "task_accuracy", hits, [item for item, _ in own], {}, agent=agent)
 
 
 def reward(record: Record) -> Iterable[Measurement]:
     """Mean reward of an agent in an episode, over all and by agent."""
     episodes, excluded = _episodes(record)
-    by_agent: dict[str, list[float]] = {}
-    for item in episodes:
-        for agent, paid in item.fact.data["rewards"].items():
-            by_agent.setdefault(agent, []).append(paid)
-    for of, paid_to in [({}, [x for own in by_agent.values() for x in own])] + [
-        ({"agent": agent}, own) for agent, own in by_agent.items()
-    ]:
+    paid = [(_pair(item), agent, got) for item in episodes for agent, got in item.fact.data["rewards"].items()]
+    for agent in (None, *dict.fromkeys(agent for _, agent, _ in paid)):
+        by_pair: dict[tuple[int, int], list[float]] = {}
+        for pair, who, got in paid:
+            if agent in (None, who):
+                by_pair.setdefault(pair, []).append(got)
+        sums, sizes = list(map(sum, by_pair.values())), list(map(len, by_pair.values()))
+        bounds = clustered_mean(sums, sizes)
         yield Measurement(
             metric="verification.reward",
-            value=sum(paid_to) / len(paid_to) if paid_to else None,
+            value=sum(sums) / sum(sizes) if sizes else None,
             unit="points",
-            n=len(paid_to),
-            n_clusters=len(set(map(_pair, episodes))),
+            n=sum(sizes),
+            n_clusters=len(sizes),
+            ci=bounds.ci,
+            ci_method=bounds.method,
             excluded=excluded,
-            of=of,
+            flags=bounds.flags,
+            of={} if agent is None else {"agent": agent},
+            version=2,
         )
 
 
