@@ -213,6 +213,7 @@ def _share(
 
 
 def _bounds(rows: pl.DataFrame, unknown: int) -> Measurement:
+    """Share of cases with success had all unknown ones failed, up to what it were had all of them worked."""
     passed = int(rows["effective"].sum())
     bounds = evidence_bounds(passed, len(rows) - passed, unknown)
     return Measurement(
