@@ -31,12 +31,13 @@ def listed(
 
 def _bounded(family: Sequence[Measurement], most: int) -> list[Measurement]:
     """Overall, by role, by agent; where nothing is overall also the last few of what else there is."""
-    aside = [one for one in family if _kind(one) == "else"]
-    kept = aside[-most:] if not any(_kind(one) == "overall" for one in family) else []
-    return [one for one in family if _kind(one) != "else" or one in kept][:ROWS]
+    aside = [one for one in family if kind(one) == "else"]
+    kept = aside[-most:] if not any(kind(one) == "overall" for one in family) else []
+    return [one for one in family if kind(one) != "else" or one in kept][:ROWS]
 
 
-def _kind(one: Measurement) -> str:
+def kind(one: Measurement) -> str:
+    """What a measurement is about: `overall`, a `role`, an `agent`, or something `else`, a period or a good."""
     of = one.of.keys()
     if not of:
         return "overall"
@@ -44,7 +45,7 @@ def _kind(one: Measurement) -> str:
 
 
 def _place(one: Measurement) -> tuple[object, ...]:
-    rank = ("overall", "role", "else", "agent").index(_kind(one))
+    rank = ("overall", "role", "else", "agent").index(kind(one))
     return rank, [(key, _natural(one.of[key])) for key in sorted(one.of)]
 
 

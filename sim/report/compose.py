@@ -83,7 +83,7 @@ def _what(runs: Sequence[Gathered]) -> str:
         )
     seeds = len({one["seed"] for one in facts})
     done = sum(one.status == "finished" for one in runs)
-    return f"{len(runs)} runs with {seeds} seeds, {done} of them finished"
+    return f"{len(runs)} runs with {seeds} seed{'s' * (seeds > 1)}, {done} of them finished"
 
 
 def _verdict(runs: Sequence[Gathered]) -> list[str]:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
-from sim.intervals import none_upper, wilson
+from sim.intervals import BOUNDS, none_upper, wilson
 from sim.metrics.statistics.clusters import geometric_mean, mean, ratio
 from sim.report.model import Block, Entry, Glossary, Line, Note, Section, Table
 from sim.report.numbers import NO_INTERVAL, anchor
@@ -29,7 +29,7 @@ INTERVALS: Mapping[str, Callable[..., Any] | str] = {
     "parametric bootstrap": "The middle 95% of the values found on data drawn from the fitted model.",
     "log(−log)": "Normal on the scale of log(−log) of the curve, which keeps it between 0 and 1.",
     "credible": "The middle 95% of a normal belief about the skill, as Plackett–Luce updates leave it.",
-    "all that is unknown": "No 95% interval: from all that is unknown having failed to all of it having worked.",
+    BOUNDS: "No 95% interval: from all that is unknown having failed to all of it having worked.",
     "Newcombe": "Of a difference of two shares, from Wilson's intervals of both (Newcombe 1998).",
     "exact, one-sided": none_upper,
     "wilson": wilson,
@@ -58,7 +58,7 @@ def method_section(metrics: Iterable[Metric], lines: Sequence[Line], versions: M
         Glossary(title="What each measure is", entries=tuple(_measures(list(metrics), lines))),
         *_how_intervals(lines),
         Note(
-            text="Each number is computed from the stored run alone, as `agora measure` does. Where a run has several "
+            text="Each number is computed from the stored run alone, as “agora measure” does. Where a run has several "
             "tables these are its clusters, or the pairs at them that meet nobody else; what several runs come to is "
             "the mean over runs with one seed a cluster."
         ),
@@ -115,7 +115,7 @@ def described(metric: str, modules: Sequence[ModuleType]) -> str:
 
 def _said(one: ModuleType | Callable[..., Any]) -> str:
     """A docstring on one line; of a module only what stands before its first empty line."""
-    said = inspect.getdoc(one) or ""
+    said = (inspect.getdoc(one) or "").replace("`", "")
     return " ".join((said.partition("\n\n")[0] if inspect.ismodule(one) else said).split())
 
 

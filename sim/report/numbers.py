@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
-from sim.commands.measured import about, listed
+from sim.commands.measured import about, kind, listed
 from sim.commands.terminal import short
-from sim.intervals import FEW
+from sim.intervals import BOUNDS, FEW
 from sim.metrics.honesty import THRESHOLDS, UNFIT
 from sim.report.model import Block, Cell, Line, Measures, Note, Plot, Points, Section, Table, num, shown
 from sim.types import JSON, Measurement
@@ -124,8 +124,8 @@ def measures(title: str, found: Sequence[Measurement], run: str) -> Measures:
     kept = [one for _, group in groupby(every, key=lambda one: one.metric) for one in list(group)[:ROWS]]
     general = listed(kept, aside=ASIDE)[0]
     there = {id(one) for one in general}
-    many = {one.metric for one in kept if "agent" in one.of and id(one) not in there}  # their agents go together
-    first = {id(one) for one in general if one.metric not in many or "agent" not in one.of}
+    many = {(one.metric, kind(one)) for one in kept if id(one) not in there}  # these go together
+    first = {id(one) for one in general if (one.metric, kind(one)) not in many}
     return Measures(
         title=title,
         lines=tuple(line(one, run) for one in kept if id(one) in first),
@@ -156,15 +156,15 @@ def forest(made: Measures, run: str) -> list[Plot]:
 
 def _intervals(title: str, unit: str, rows: Sequence[Line], run: str) -> Plot:
     some = rows[:DRAWN]
+    bare = [one for one in some if one.low is None or one.ci_method == BOUNDS]
     points = Points(
         name=title,
         x=tuple(float(one.value or 0) for one in some),
         y=(),
-        low=tuple(one.low for one in some),
-        high=tuple(one.high for one in some),
+        low=tuple(None if one in bare else one.low for one in some),
+        high=tuple(None if one in bare else one.high for one in some),
         mode="markers",
     )
-    bare = [one for one in some if one.low is None]
     caption = "Bars are 95% intervals; their method stands in the table." if len(bare) < len(some) else ""
     if bare:
         single = all(one.n_clusters < 2 for one in bare)

@@ -7,6 +7,7 @@ Hochberg 1995). Where no luck is shared conditions stand side by side, without a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isclose
 
 from sim.metrics.statistics.multiplicity import adjusted, benjamini_hochberg
 from sim.report.compare import Condition, Difference, conditions, differences, luck, means
@@ -20,6 +21,8 @@ DRAWN = 25
 """Most differences in a figure."""
 RUNS = 40
 """Most runs side by side."""
+ALIKE = "all pairs alike"
+"""In place of an interval without width: luck changes nothing there, so pairs of one seed are one observation."""
 LEVEL = 0.05
 """Rate of false discoveries."""
 
@@ -53,7 +56,7 @@ def _listed(runs: Sequence[Gathered], found: Sequence[Sequence[Condition]]) -> S
             facts["status"],
             facts["simulated time"],
             facts["decisions"],
-            facts["tokens"],
+            facts["tokens"] if facts.get("model calls") != "0" else "",
         )
         rows.append((one.manifest.id, of[id(one)].name, *told, facts.get("forked from", "")))
     heads = ("run", "condition", "seed", "models", "status", "simulated time", "decisions", "tokens", "forked from")
@@ -71,7 +74,9 @@ def _listed(runs: Sequence[Gathered], found: Sequence[Sequence[Condition]]) -> S
 
 def _honesty(runs: Sequence[Gathered]) -> Section:
     """The verdict on each run, with the rates behind it."""
-    names = ("default_rate", "truncation", "integrity", "parse_failure_first", "stale_rate")
+    known = {one.metric for each in runs for one in each.numbers if one.value is not None and not one.of}
+    rates = ("default_rate", "truncation", "integrity", "parse_failure_first", "stale_rate")
+    names = [name for name in rates if f"{HONESTY}.{name}" in known]
     rows: list[tuple[Cell, ...]] = []
     for one in runs:
         by_name = {each.metric: each for each in one.numbers if not each.of}
@@ -136,7 +141,8 @@ def _tables(kept: Sequence[Difference], left: int) -> list[Table]:
     rows: tuple[list[tuple[Cell, ...]], list[tuple[Cell, ...]]] = ([], [])
     for one, standing, rate in zip(kept, stands, q, strict=True):
         ci = one.estimate.ci
-        interval = f"{shown(ci[0])} to {shown(ci[1])}" if ci else ""
+        alike = ci is not None and isclose(*ci, rel_tol=1e-9)
+        interval = "" if ci is None else ALIKE if alike else f"{shown(ci[0])} to {shown(ci[1])}"
         tested = (interval, num(one.p), num(rate), "stands" if standing else "")
         sides = (one.unit, num(one.base), num(one.treated), num(one.pairs))
         rows[bool(one.about)].append((one.metric, one.about, num(one.estimate.value), *tested, *sides))
@@ -189,8 +195,9 @@ def _means(condition: Condition, anchor: str) -> list[Section]:
     name = f"{count} runs of {condition.name}"
     blocks: list[Block] = [
         Note(
-            text=f"Means over {count} runs with {seeds} seeds; a seed is one observation, and intervals come from the "
-            "spread between seeds." + ("" if seeds > 1 else " One seed says nothing of that spread: no intervals."),
+            text=f"Means over {count} runs with {seeds} seed{'s' * (seeds > 1)}; a seed is one observation, and "
+            "intervals come from the spread between seeds."
+            + ("" if seeds > 1 else " One seed says nothing of that spread: no intervals."),
         )
     ]
     for family_name, found in families(means(condition)).items():

@@ -223,7 +223,7 @@ def _bounds(rows: pl.DataFrame, unknown: int) -> Measurement:
         n=len(rows) + unknown,
         n_clusters=rows["tbl"].n_unique(),
         ci=bounds,
-        ci_method="all that is unknown failed, all of it worked" if bounds else "",
+        ci_method=BOUNDS if bounds else "",
         denominator="cases, known or not",
     )
 
