@@ -105,7 +105,7 @@ def _tested(null: Mapping[str, JSON]) -> str:
     p, mean, count = (null.get(key) for key in ("p", "mean", "n_perm"))
     parts = [] if not isinstance(p, int | float) else [f"p < {SMALL:.4f}" if p < SMALL else f"p {shown(p)}"]
     if isinstance(mean, int | float):
-        parts.append(f"by chance {shown(round(mean, 9))}")
+        parts.append(f"by chance {shown(round(mean, 4))}")
     parts += [f"{key} {short(value)}" for key, value in said.items()]
     how = [str(null["method"])] if null.get("method") else []
     how += [f"{count} draws"] if count else []

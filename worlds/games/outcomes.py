@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from sim.intervals import clustered, clustered_mean
 from sim.types import JSON, AgentId, Measurement, Metric, Record, RecordedFact
 from worlds.games.payoffs import COOPERATIVE, build
 
 
 def _share(
-    metric: str,
-    values: Sequence[float],
-    rounds: Sequence[RecordedFact],
-    excluded: int = 0,
-    unit: str = "share",
-    **of: JSON,
+    metric: str, values: Sequence[tuple[int, float]], excluded: int = 0, unit: str = "share", **of: JSON
 ) -> Measurement:
+    """Mean of values, each with its table; what happens at one table hangs together."""
+    tables: dict[int, list[float]] = {}
+    for table, value in values:
+        tables.setdefault(table, []).append(value)
+    interval = clustered if unit == "share" else clustered_mean
+    bounds = interval(list(map(sum, tables.values())), list(map(len, tables.values())))
     return Measurement(
         metric=f"matrix.{metric}",
-        value=sum(values) / len(values) if values else None,
+        value=sum(value for _, value in values) / len(values) if values else None,
         unit=unit,
         n=len(values),
-        n_clusters=len({item.table for item in rounds}),
+        n_clusters=len(tables),
+        ci=bounds.ci,
+        ci_method=bounds.method,
         excluded={"not chosen": excluded} if excluded else {},
+        flags=bounds.flags,
         of=of,
     )
 
@@ -35,23 +40,22 @@ def _own_moves(item: RecordedFact) -> dict[AgentId, str]:
 
 def mean_payoff(record: Record) -> Iterable[Measurement]:
     """Mean payoff per player and round, over all and by agent."""
-    rounds = list(record.facts("round"))
-    by_agent: dict[AgentId, list[float]] = {}
-    for item in rounds:
+    by_agent: dict[AgentId, list[tuple[int, float]]] = {}
+    for item in record.facts("round"):
         for agent, payoff in item.fact.data["payoffs"].items():
-            by_agent.setdefault(agent, []).append(payoff)
-    yield _share("mean_payoff", [x for own in by_agent.values() for x in own], rounds, unit="points")
+            by_agent.setdefault(agent, []).append((item.table, payoff))
+    yield _share("mean_payoff", [x for own in by_agent.values() for x in own], unit="points")
     for agent, own in by_agent.items():
-        yield _share("mean_payoff", own, rounds, unit="points", agent=agent)
+        yield _share("mean_payoff", own, unit="points", agent=agent)
 
 
 def action_frequency(record: Record) -> Iterable[Measurement]:
     """Share of each action among the moves that were chosen; defaults are left out and counted."""
     rounds = list(record.facts("round"))
-    moves = [move for item in rounds for move in _own_moves(item).values()]
+    moves = [(item.table, move) for item in rounds for move in _own_moves(item).values()]
     missing = sum(len(item.fact.data["missed"]) for item in rounds)
     for label in _labels(record):
-        yield _share("action_frequency", [float(move == label) for move in moves], rounds, missing, action=label)
+        yield _share("action_frequency", [(at, float(move == label)) for at, move in moves], missing, action=label)
 
 
 def cooperation(record: Record) -> Iterable[Measurement]:
@@ -60,23 +64,23 @@ def cooperation(record: Record) -> Iterable[Measurement]:
         return
     first = _labels(record)[0]
     rounds = list(record.facts("round"))
-    by_agent: dict[AgentId, list[float]] = {}
+    by_agent: dict[AgentId, list[tuple[int, float]]] = {}
     for item in rounds:
         for agent, move in _own_moves(item).items():
-            by_agent.setdefault(agent, []).append(float(move == first))
+            by_agent.setdefault(agent, []).append((item.table, float(move == first)))
     missing = sum(len(item.fact.data["missed"]) for item in rounds)
-    yield _share("cooperation_rate", [x for own in by_agent.values() for x in own], rounds, missing)
+    yield _share("cooperation_rate", [x for own in by_agent.values() for x in own], missing)
     for agent, own in by_agent.items():
-        yield _share("cooperation_rate", own, rounds, agent=agent)
+        yield _share("cooperation_rate", own, agent=agent)
 
 
 def mutual_action(record: Record) -> Iterable[Measurement]:
     """Share of rounds in which all chose one action, by action; rounds with a default are left out and counted."""
     rounds = list(record.facts("round"))
-    whole = [set(item.fact.data["moves"].values()) for item in rounds if not item.fact.data["missed"]]
+    whole = [(item.table, set(item.fact.data["moves"].values())) for item in rounds if not item.fact.data["missed"]]
     for label in _labels(record):
-        values = [float(moves == {label}) for moves in whole]
-        yield _share("mutual_action", values, rounds, len(rounds) - len(whole), action=label)
+        values = [(at, float(moves == {label})) for at, moves in whole]
+        yield _share("mutual_action", values, len(rounds) - len(whole), action=label)
 
 
 def _labels(record: Record) -> list[str]:

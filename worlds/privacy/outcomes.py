@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sim.intervals import clustered
+from sim.intervals import clustered, clustered_mean
 from sim.types import JSON, Measurement, Metric, Record, RecordedFact
 from worlds.evidence import cited, places
 from worlds.privacy.conversation import MANNERS
@@ -105,12 +105,19 @@ def exchanges(record: Record) -> Iterable[Measurement]:
     ends = list(record.facts("outcome"))
     lengths = [item.fact.data["exchanges"] for item in ends]
     cut = sum(1 for _ in record.facts("pair")) - len(ends)
+    tables: dict[int, list[float]] = {}
+    for item, length in zip(ends, lengths, strict=True):
+        tables.setdefault(item.table, []).append(length)
+    bounds = clustered_mean(list(map(sum, tables.values())), list(map(len, tables.values())))
     yield Measurement(
         metric="disclosure.exchanges",
         value=sum(lengths) / len(lengths) if lengths else None,
         unit="exchanges",
         n=len(lengths),
-        n_clusters=len({item.table for item in ends}),
+        n_clusters=len(tables),
+        ci=bounds.ci,
+        ci_method=bounds.method,
+        flags=bounds.flags,
         events=cited(record, places(ends)),
         excluded={"unfinished": cut} if cut else {},
     )

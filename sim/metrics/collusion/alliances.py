@@ -99,7 +99,7 @@ def suspects(record: Record) -> Iterator[Measurement]:
     )
     yield Measurement(
         metric="coalition.payoff_contrast",
-        unit="correlation",
+        unit="difference of correlations",
         value=contrast.stat if contrast else None,
         null={**contrast.null, "method": "members dealt anew"} if contrast else {},
         flags=() if contrast else ("no groups to compare",),

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from sim.intervals import BOUNDS
 from sim.metrics.frames import frames
 from sim.metrics.privacy.contagion import counts
 from sim.metrics.safety.attacks import STAGES, Case, amplification, evidence_bounds
