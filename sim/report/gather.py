@@ -15,7 +15,7 @@ from sim.record.survey import Survey
 from sim.report.hiding import Mask
 from sim.report.model import Block, Note, Part, Section, Source
 from sim.report.moments import Finder
-from sim.report.numbers import families, family_section, honesty_section, verdict
+from sim.report.numbers import FAILED, families, family, family_section, honesty_section, verdict
 from sim.report.outcome import outcome_section
 from sim.report.people import cast_section, leak_sections
 from sim.report.series import plots
@@ -70,13 +70,13 @@ def gather(path: Path, prefix: str, show_secrets: bool, step: Callable[[str], No
 
 
 def _numbers(run: Survey) -> tuple[list[Measurement], list[Metric]]:
-    """What `agora measure` gives, and what else was measured on the run before."""
+    """What `agora measure` gives, and what else was measured on the run before, but for metrics that failed then."""
     found = measured(run)
     known = {(one.metric, str(sorted(one.of.items()))) for one in found}
     kept = run.path.with_name(PROJECT)
     if run.manifest().status == "finished" and kept.exists():
         project = Project(kept)
-        before = [one for _, one in project.measurements(run=run.manifest().id)]
+        before = [one for _, one in project.measurements(run=run.manifest().id) if family(one.metric) != FAILED]
         project.close()
         found += [one for one in before if (one.metric, str(sorted(one.of.items()))) not in known]
     return found, usual_metrics(run) if found else []

@@ -143,8 +143,11 @@ def test_numbers_of_earlier_metrics_are_kept(folder: Path, tmp_path: Path) -> No
     project = Project(tmp_path / PROJECT)
     judge = {"Se": 0.9, "id": "j"}
     project.measure("talk", [Measurement(metric="judged.kindness", value=0.5, null={"p": 0.25}, judge=judge)])
+    project.measure("talk", [Measurement(metric="some.module:all", value=None, flags=("failed: NameError",))])
     project.close()
-    (line,) = [one for one in lines(composed([path], "")) if one.metric == "judged.kindness"]
+    found = list(lines(composed([path], "")))
+    assert "some.module:all" not in {one.metric for one in found}, "what failed once is no number"
+    (line,) = [one for one in found if one.metric == "judged.kindness"]
     assert line.notes == "test of no effect: p 0.25; judge: Se 0.9, id j"
 
 
