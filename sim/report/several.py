@@ -122,15 +122,16 @@ def _compared(base: Condition, other: Condition, anchor: str) -> Section:
 
 def _told(base: Condition, other: Condition, pairs: int) -> Note:
     seeds = {luck(one)[0] for one in base.runs} & {luck(one)[0] for one in other.runs}
+    those = "1 pair of runs shares its" if pairs == 1 else f"{pairs} pairs of runs share their"
     text = (
-        f"{pairs} pairs of runs share their luck. The difference is {other.name} less {base.name}, its interval "
+        f"{those} luck. The difference is {other.name} less {base.name}, its interval "
         "Student's over pairs, p by flipping signs; “stands” says that it is below a false discovery rate of 5% among "
         "all measures that are compared here (Benjamini and Hochberg)."
     )
     if len(seeds) == 1 and pairs > 1:
         text += " All pairs are of one seed: they speak of what follows this moment of this run, not of other seeds."
     if pairs < 6:
-        text += f" With {pairs} pairs no p is below {2 / 2**pairs:.3g}."
+        text += f" With {pairs} pair{'s' * (pairs > 1)} no p is below {2 / 2**pairs:.3g}."
     return Note(text=text)
 
 
