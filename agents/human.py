@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from agents.llm import judged
 from agents.memory import MOST_FACTS
 from agents.prompt import identity_text
@@ -14,6 +16,8 @@ class Human:
 
     People remember by themselves; of what they were shown the newest `MOST_FACTS` count as recalled.
     """
+
+    models: ClassVar[tuple[str, ...]] = ("model",)
 
     def __init__(self, member: Member) -> None:
         self.member = member

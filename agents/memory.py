@@ -89,6 +89,8 @@ class Memory:
     """Estimated weight per token of this agent's prompts and model."""
     feels: str | None = None
     """What the agent felt when it last decided, where it has an emotion; no part of the text."""
+    subgoal: str = ""
+    """What it aims at, where it sets itself subgoals; no part of the text."""
 
     # -- estimate --
 

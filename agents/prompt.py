@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from agents.memory import PER_MESSAGE, START, Entry, Memory, clip
 from agents.persona import persona_text, secrets_text
 from sim.answers import describe, max_tokens
-from sim.types import Member, Message, Text, Turn
+from sim.types import Choice, Format, Member, Message, Text, Turn
 
 _NOTE = 500
 """Weight kept free for the reason of a rethink."""
@@ -24,6 +24,16 @@ _THINK = (
     "Think before you answer: what matters now, and what would each possible answer lead to? Nobody else reads your "
     "thoughts. Do not answer yet."
 )
+_SUBGOAL = (
+    "First set yourself a subgoal: in one sentence, what do you want to bring about next, perhaps over several turns? "
+    "Nobody else reads it. Do not answer yet."
+)
+_SWITCH = (
+    "First say whether you keep your subgoal or switch to another one; switch where it is reached, or out of reach. Do "
+    "not answer yet."
+)
+KEEP, SWITCH = "keep", "switch"
+"""Of a subgoal, what an agent may do with it."""
 _REFLECT = (
     "This is how it went before, and now it starts anew. Say what went wrong or right, why, and what you will do "
     "differently this time."
@@ -45,6 +55,41 @@ def system_text(rules: str, identity: str, instructions: str, context: int) -> s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """What an agent is asked before it answers, in a call of its own."""
+
+    purpose: str
+    """Of the call."""
+    called: str
+    """What is said, in a word."""
+    words: str
+    """The question."""
+    format: Format
+    tokens: int
+    """Bound on what is said."""
+
+
+def thought(tokens: int) -> Before:
+    """A thought in so many tokens."""
+    return Before(purpose="think", called="thought", words=_THINK, format=_text(tokens), tokens=tokens)
+
+
+def subgoal(tokens: int) -> Before:
+    """A new subgoal in so many tokens."""
+    return Before(purpose="subgoal", called="subgoal", words=_SUBGOAL, format=_text(tokens), tokens=tokens)
+
+
+def switch() -> Before:
+    """Whether the subgoal is kept."""
+    choice = Choice(options=(KEEP, SWITCH))
+    return Before(purpose="switch", called="switch", words=_SWITCH, format=choice, tokens=max_tokens(choice))
+
+
+def _text(tokens: int) -> Text:
+    return Text(max_chars=max(1, int(tokens * START)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
     """What one decision's messages are made of, cut to size."""
 
@@ -55,7 +100,7 @@ class Prompt:
     view: str
     """The latest view in words."""
     inner: str
-    """What goes on in the agent, in words: what it feels, what it has thought; empty: nothing."""
+    """What goes on in the agent, in words: what it feels, aims at and has thought; empty: nothing."""
     how: str
     """How to answer."""
     max_tokens: int
@@ -76,27 +121,22 @@ def prompt(
     context: int,
     memory_tokens: int,
     inner: str = "",
-    think: int = 0,
+    before: Before | None = None,
 ) -> Prompt:
     """The prompt of a turn within `context` tokens, answer included: the view first, then as much memory as fits.
 
-    `inner`: what goes on in the agent. `think`: the answer is not asked for yet, but a thought in so many tokens.
+    `inner`: what goes on in the agent. `before`: the answer is not asked for yet, but this.
     """
-    answer = min(think or max_tokens(turn.format), context // 3)
+    answer = min(before.tokens if before else max_tokens(turn.format), context // 3)
     wanted = describe(turn.format)
-    if think:
-        wanted = f"You will be asked: {wanted}\n\n{_THINK} {describe(thought_format(think))}"
+    if before:
+        wanted = f"You will be asked: {wanted}\n\n{before.words} {describe(before.format)}"
     how, inner = (clip(text, memory.room(context // 4)) for text in (wanted, inner))
     fixed = memory.tokens(system) + memory.tokens(inner + how) + memory.tokens("x" * _NOTE) + answer + 2 * PER_MESSAGE
     left = max(0, context - fixed)
     view = clip(turn.text, memory.room(left))
     used = memory.recent(min(memory_tokens, left - memory.tokens(view)))
     return Prompt(system=system, memory=used, view=view, inner=inner, how=how, max_tokens=answer)
-
-
-def thought_format(tokens: int) -> Text:
-    """The form of a thought in so many tokens."""
-    return Text(max_chars=max(1, int(tokens * START)))
 
 
 def note(said: str | None, reason: str) -> str:

@@ -6,7 +6,8 @@ between clusters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from math import fsum, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
@@ -48,6 +49,16 @@ def t_quantile(confidence: float, degrees: int) -> float:
     return float(stdtrit(degrees, (1 + confidence) / 2))
 
 
+def by_cluster(found: Iterable[tuple[Hashable, float]]) -> tuple[list[float], list[int]]:
+    """Sums and counts of values, each given after the cluster it is of."""
+    sums: dict[Hashable, float] = {}
+    sizes: Counter[Hashable] = Counter()
+    for cluster, value in found:
+        sums[cluster] = sums.get(cluster, 0.0) + value
+        sizes[cluster] += 1
+    return list(sums.values()), list(sizes.values())
+
+
 def ratio_error(parts: Sequence[float], sizes: Sequence[float]) -> float:
     """Linearised standard error of Σ parts over Σ sizes, one of each a cluster, two clusters or more.
 
@@ -73,8 +84,12 @@ def clustered_mean(sums: Sequence[float], sizes: Sequence[float], confidence: fl
 def clustered(hits: Sequence[float], sizes: Sequence[float], confidence: float = 0.95) -> Interval:
     """Of a share, hits and trials by cluster: as `clustered_mean`, within 0 and 1.
 
-    If all or none are hits the bound is exact and one-sided, and takes trials for independent.
+    If all or none are hits the bound is exact and one-sided, and takes trials for independent. Raises ValueError where
+    hits are fewer than 0 or more than the trials.
     """
+    for hit, n in zip(hits, sizes, strict=True):
+        if not 0 <= hit <= n:
+            raise ValueError(f"{hit} of {n} is no share")
     found = clustered_mean(hits, sizes, confidence)
     if found.ci is None:
         return found
@@ -88,5 +103,10 @@ def clustered(hits: Sequence[float], sizes: Sequence[float], confidence: float =
 
 
 def none_upper(n: float, design_effect: float = 1.0, confidence: float = 0.95) -> float:
-    """Upper bound, exact and one-sided, of a share of which none of n was seen: 1 − (1 − confidence)^(deff/n)."""
+    """Upper bound, exact and one-sided, of a share of which none of n was seen: 1 − (1 − confidence)^(deff/n).
+
+    Raises ValueError unless n > 0 and the design effect is too.
+    """
+    if not n > 0 or not design_effect > 0:
+        raise ValueError(f"none of {n} with a design effect of {design_effect} has no bound")
     return float(1 - (1 - confidence) ** (design_effect / n))

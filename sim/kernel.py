@@ -21,6 +21,7 @@ from operator import attrgetter
 from typing import Any
 
 import simpy
+from msgspec import Struct
 from msgspec.structs import replace
 
 from sim.answers import illegal
@@ -93,68 +94,43 @@ class Player:
         self.member, self.agent = other.member, other.agent
 
 
-class Decision:
+class Decision(Struct, eq=False):
     """One decision in progress: a turn, its mind and the calls it waits for."""
 
-    __slots__ = (
-        "action",
-        "agent",
-        "answered",
-        "calls",
-        "digest",
-        "dropped",
-        "due",
-        "mind",
-        "missing",
-        "nth",
-        "player",
-        "requests",
-        "seen",
-        "slot",
-        "state",
-        "streams",
-        "table",
-        "turn",
-    )  # fmt: skip
-
-    def __init__(self, table: Table, player: Player, turn: Turn, seen: int, nth: int, due: int) -> None:
-        self.table = table
-        self.player = player
-        self.agent = player.agent
-        """Whose mind it is."""
-        self.turn = turn
-        self.seen = seen
-        self.nth = nth
-        self.due = due
-        self.streams = table.minds.sub("mind", player.id, seen, nth)
-        self.slot: Slot
-        self.mind: Any = None
-        self.requests: Sequence[Request] = ()
-        self.answered: list[Completion | None] = []
-        self.missing = 0
-        self.calls = 0
-        """Calls made so far."""
-        self.digest: bytes | None = None
-        """Chained digest of the requests."""
-        self.state: bytes | None = None
-        """Hash of the world's state that the turn was seen in."""
-        self.action: Action | None = None
-        self.dropped = False
+    table: Table
+    player: Player
+    agent: Agent
+    """Whose mind it is."""
+    turn: Turn
+    seen: int
+    nth: int
+    due: int
+    streams: Streams
+    slot: Slot
+    state: bytes | None
+    """Hash of the world's state that the turn was seen in."""
+    mind: Any = None
+    requests: Sequence[Request] = ()
+    answered: list[Completion | None] = []
+    missing: int = 0
+    calls: int = 0
+    """Calls made so far."""
+    digest: bytes | None = None
+    """Chained digest of the requests."""
+    action: Action | None = None
+    dropped: bool = False
 
 
-class Slot:
+class Slot(Struct, eq=False):
     """What happens in one round of one tick."""
 
-    __slots__ = ("changes", "due", "missing", "timer", "wakes")
-
-    def __init__(self) -> None:
-        self.changes: list[tuple[Intervention, Player | None]] = []
-        self.due: list[Decision] = []
-        self.wakes: dict[AgentId, bool] = {}
-        """Whom to ask, and whether that interrupts."""
-        self.timer = False
-        self.missing = 0
-        """Due decisions whose minds have not finished."""
+    changes: list[tuple[Intervention, Player | None]] = []
+    due: list[Decision] = []
+    wakes: dict[Player, bool] = {}
+    """Whom to ask, and whether that interrupts."""
+    timer: bool = False
+    missing: int = 0
+    """Due decisions whose minds have not finished."""
 
 
 class Table:
@@ -325,13 +301,13 @@ class Table:
         if self._stopped or not (self.alive or self._expected):
             self._finish()
             return
-        awake = [self._players[agent] for agent in slot.wakes]
+        awake = list(slot.wakes)
         if len(awake) > 1:
             awake.sort(key=_in_cast_order)
         if self._states and awake:
             self._state = self._state_hash()
         for player in awake:
-            self._wake(now, player, slot.wakes[player.id])
+            self._wake(now, player, slot.wakes[player])
             self._pump()
         self.log.mark(now, self.round)
         if not self._slots:
@@ -341,7 +317,7 @@ class Table:
         self.round = self.round + 1 if self._tick == now else 0
         self._tick = now
         if self.round >= MAX_ROUNDS:
-            agents = sorted({d.player.id for d in slot.due} | set(slot.wakes))
+            agents = sorted({player.id for player in (*(decision.player for decision in slot.due), *slot.wakes)})
             raise WorldError(
                 f"table {self.index}, tick {now}: more than {MAX_ROUNDS} rounds in one tick; "
                 f"agents that think for 0 ticks keep waking each other: {', '.join(agents[:10])}"
@@ -401,7 +377,7 @@ class Table:
                 player.agent.state = action.state  # the decision stands: now the agent remembers
             if player.again:
                 player.again = False
-                slot.wakes.setdefault(player.id, False)
+                slot.wakes.setdefault(player, False)
             counts[action.how] += 1
             counts[result.status] += 1
             self.log.decision(now, self.round, decision, result)
@@ -437,11 +413,12 @@ class Table:
                 raise WorldError(
                     f"table {self.index}, tick {now}: a wake of {wake.agent} at tick {wake.tick}, in the past"
                 )
-            if wake.agent not in self._players:
+            player = self._players.get(wake.agent)
+            if player is None:
                 raise self._stranger(wake.agent)
             there = slot if wake.tick == now and slot is not None else self._slot(wake.tick)
             if there is not None:
-                there.wakes[wake.agent] = there.wakes.get(wake.agent, False) or wake.interrupt
+                there.wakes[player] = there.wakes.get(player, False) or wake.interrupt
 
     # --- minds -----------------------------------------------------------------------------------
 
@@ -468,12 +445,11 @@ class Table:
         if turn is None:
             return
         player.wakes = (now, nth + 1)
-        decision = Decision(self, player, turn, now, nth, due)
-        player.decision = decision
         slot = self._slot(due)
         assert slot is not None
-        decision.state = self._state
-        decision.slot = slot
+        streams = self.minds.sub("mind", player.id, now, nth)
+        decision = Decision(self, player, player.agent, turn, now, nth, due, streams, slot, self._state)
+        player.decision = decision
         slot.due.append(decision)
         slot.missing += 1
         try:

@@ -13,12 +13,14 @@ from typing import Any, TypeAlias
 import orjson
 
 from sim.blobs import encode_ids
-from sim.types import Act, Become, Fact, Intervention, Join, Leave, Result, Say, Seat, Set
+from sim.types import ALL, Act, Become, Fact, Intervention, Join, Leave, Result, Say, Seat, Set
 
 Row: TypeAlias = tuple[Any, ...]
 """Ints, strings, bytes and None, in the column order of the record's tables."""
 Put: TypeAlias = Callable[[str, Row], None]
 """Takes a table name and a row."""
+
+_CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 
 
 class Divergence(Exception):
@@ -27,7 +29,10 @@ class Divergence(Exception):
 
 def dumps(value: Any) -> str:
     """Canonical JSON: sorted keys; what is no finite number becomes null. Raises TypeError for what is no JSON."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
+    return orjson.dumps(value, option=_CANONICAL).decode()
+
+
+_TO_ALL = dumps(ALL)
 
 
 def coded(kind: str, row: Row) -> bytes:
@@ -46,20 +51,16 @@ class Log:
         self.seq = 0
         self._put = put
         self._hash = blake2b(digest_size=16)
-        self._unhashed: list[tuple[str, Row]] = []
         self._marked = 0
 
     @property
     def hash(self) -> str:
         """Hash of all rows so far, in hex: blake2b over each one as `coded`."""
-        for kind, row in self._unhashed:
-            self._hash.update(coded(kind, row))
-        self._unhashed.clear()
         return self._hash.hexdigest()
 
     def _append(self, kind: str, row: Row) -> None:
-        self._unhashed.append((kind, row))
         self.seq += 1
+        self._hash.update(coded(kind, row))
         self._put(kind, row)
 
     def event(self, tick: int, round_: int, kind: str, agent: str = "", data: Any = None) -> None:
@@ -68,9 +69,19 @@ class Log:
 
     def fact(self, tick: int, round_: int, fact: Fact) -> None:
         """A fact of the world."""
-        audience = dumps(fact.audience)
-        row = (self.table, self.seq, tick, round_, fact.id, fact.kind, fact.actor, audience, dumps(fact.data))
-        self._append("facts", (*row, encode_ids(fact.answers)))
+        row = (
+            self.table,
+            self.seq,
+            tick,
+            round_,
+            fact.id,
+            fact.kind,
+            fact.actor,
+            dumps(fact.audience),
+            dumps(fact.data),
+            encode_ids(fact.answers),
+        )
+        self._append("facts", row)
 
     def decision(self, tick: int, round_: int, decision: Any, result: Result) -> None:
         """A decision that was stepped, and what became of it."""

@@ -88,7 +88,7 @@ class Distribution:
     def ticks(self, uniform: float) -> int:
         """A think time: 0 only for a literal 0, otherwise at least 1."""
         value: float = self.quantile(uniform)
-        if self.name == "constant" and value == 0:
+        if value == 0 and self.constant:
             return 0
         return max(1, math.floor(value + 0.5))
 
@@ -134,6 +134,11 @@ def _argument(value: object, tick_ms: float | None) -> Any:
     return value
 
 
+def _integer(low: float, high: float) -> Callable[[float], int]:
+    first, count = int(low), int(high - low + 1)
+    return lambda u: first + int(u * count)
+
+
 def _normal(mean: float, sd: float) -> Callable[[float], float]:
     inverse = NormalDist(mean, sd).inv_cdf
     return lambda u: inverse(u or 2.0**-54)
@@ -146,7 +151,7 @@ def _lognormal(median: float, sigma: float) -> Callable[[float], float]:
 
 _FAMILIES: dict[str, tuple[int, Callable[..., bool], Callable[..., Callable[[float], Any]]]] = {
     "uniform": (2, lambda a, b: a <= b, lambda a, b: lambda u: a + (b - a) * u),
-    "integer": (2, lambda a, b: a <= b and a % 1 == 0 == b % 1, lambda a, b: lambda u: int(a) + int(u * (b - a + 1))),
+    "integer": (2, lambda a, b: a <= b and a % 1 == 0 == b % 1, _integer),
     "normal": (2, lambda mean, sd: sd > 0, _normal),
     "lognormal": (2, lambda median, sigma: median > 0 and sigma > 0, _lognormal),
     "exponential": (1, lambda mean: mean > 0, lambda mean: lambda u: -mean * math.log1p(-u)),

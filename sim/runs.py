@@ -248,7 +248,7 @@ def _run(session: Session, planned: Plan, store: Store, manifest: Manifest, budg
         except Paused as pause:
             return ("interrupted" if host.stop else "paused"), str(pause)
         except EngineFailure as failure:
-            return "paused", str(failure)
+            return ("interrupted" if host.stop else "paused"), str(failure)
         except WorldError as error:
             return "failed", str(error)
     store.update(hash=run_hash(log.hash for log in logs))

@@ -42,7 +42,7 @@ class Streams:
     def bits(self, *path: Key) -> int:
         """64 uniform bits."""
         root = self._root
-        text = repr((root.seed, self._path + path + root.suffix))
+        text = f"({root.seed!r}, {self._path + path + root.suffix!r})"
         return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
 
     def draw(self, *path: Key) -> float:

@@ -412,6 +412,9 @@ class Agent(Protocol):
     `act` is pure: it changes nothing of the agent. What should be remembered travels in
     `Action.state`, which the kernel makes the agent's `state` when the decision stands, so that a
     dropped decision leaves no trace.
+
+    A class that asks models may have `models`, the keys of a cast entry that name them: `model` where it cannot do
+    without, and settings of its own. A scenario in which they name none is then refused before it is run.
     """
 
     state: object

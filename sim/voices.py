@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sim.calls import Voice
+from sim.commands.failures import UNSTOPPABLE
 from sim.log import dumps
 from sim.policies import adapters
 from sim.scenarios.resolve import resolve
@@ -27,6 +28,9 @@ class LateEngine:
         self._build = build
         self._lock = threading.Lock()
         self._engine: Engine | None = None
+        self._begun = False
+        self._over = threading.Event()
+        """Set once it is built or never will be."""
         self._failure = ""
         """Why it could not be built, which is not tried again: all who share it wait for it once."""
         self._closed = False
@@ -36,17 +40,41 @@ class LateEngine:
         with self._lock:
             if self._closed:
                 raise EngineFailure(f"the engine {self.name} is closed")
-            if self._failure:
-                raise EngineFailure(self._failure)
-            if self._engine is None:
-                try:
-                    self._engine = self._build()
-                except Exception as error:
-                    self._failure = self._why(error)
-                    raise EngineFailure(self._failure) from error
-            return self._engine
+            if not self._begun:  # in a thread of its own: nothing stops the loading of a model but the waiting for it
+                self._begun = True
+                threading.Thread(target=self._start, name=UNSTOPPABLE, daemon=True).start()
+        self._over.wait()
+        if self._engine is None:
+            raise EngineFailure(self._failure)
+        return self._engine
 
-    def _why(self, error: Exception) -> str:
+    def _start(self) -> None:
+        engine, failure = None, ""
+        try:
+            engine = self._build()
+        except BaseException as error:
+            failure = self._why(error)
+        with self._lock:
+            if not self._over.is_set():
+                self._engine, self._failure = engine, failure
+                self._over.set()
+                return
+        if engine is not None:  # nobody waits for it any more
+            engine.close()
+
+    @property
+    def starting(self) -> bool:
+        """Whether it is being built."""
+        return self._begun and not self._over.is_set()
+
+    def give_up(self) -> None:
+        """Where it is still being built, wait for it no more."""
+        with self._lock:
+            if self.starting:
+                self._failure = f"the engine {self.name} was not waited for"
+                self._over.set()
+
+    def _why(self, error: BaseException) -> str:
         if isinstance(error, EngineFailure):
             return str(error)
         if isinstance(error, ImportError):
@@ -72,8 +100,10 @@ class LateEngine:
         return str(status()) if status else ""
 
     def close(self) -> None:
-        """Close the engine if it was built."""
-        self._closed = True
+        """Close the engine if it was built, or as soon as it is."""
+        with self._lock:
+            self._closed = True
+        self.give_up()
         if self._engine is not None:
             self._engine.close()
 

@@ -30,6 +30,7 @@ from sim.commands.failures import exit_code
 from sim.scenarios.resolve import keywords
 from sim.scenarios.scenario import json_schema
 from sim.scenarios.scenario_schema import ENGINES
+from tests.benchmarks.__main__ import NAMES, main
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -219,6 +220,18 @@ def test_every_setting_of_an_engine_is_told(engine: type) -> None:
     (row,) = [line for line in section("Models").splitlines() if line.startswith(f"| `{name}` |")]
     told = set(re.findall(r"`([a-z_]+)`", row.split("|")[2]))
     assert told == (keywords(ENGINES[name], ROOT) or set()) - {"model"}
+
+
+def test_every_benchmark_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    files = [path for path in (ROOT / "tests/benchmarks").glob("[!_]*.py") if "\ndef main(" in path.read_text()]
+    assert sorted(NAMES) == sorted(path.stem for path in files)
+    assert set(re.findall(r"python -m tests\.benchmarks (\w+)", README)) <= set(NAMES)
+    assert main(["--help"]) == 0
+    help_, _ = capsys.readouterr()
+    assert all(name in help_ for name in NAMES)
+    assert main(["kernel", "opnions"]) == 2, "and none is run"
+    out, error = capsys.readouterr()
+    assert (out, error) == ("", f"there is no benchmark 'opnions'; {help_}")
 
 
 def test_every_way_to_install_is_there() -> None:

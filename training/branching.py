@@ -1,10 +1,11 @@
 """Trees: trunks that start alike, and branches of them where the policy was least sure. What they share is played once.
 
-A node is a moment of a trunk: all that agents are asked at its tick. Every branch asks it again. How that stands in
-rows: a branch holds only what is its own, and the rows of one seat that follow a node, one in the trunk and one in each
-branch, share `Row.parent`. So a mean over them is a mean over what may follow, whoever was asked at the node. Where a
-seat was not, that row is one that nobody decided (`how` is empty, nothing is learnt from it); it holds what the seat
-earned up to its own next decision, and it counts as a turn.
+A node is a moment of a trunk: all that agents are asked at its tick. Every branch asks it again, from the first call of
+each decision on, so that other thoughts come before other answers. How that stands in rows: a branch holds only what is
+its own, and the decisions of one seat that follow a node, one in the trunk and one in each branch, share `Row.parent`.
+So a mean over them is a mean over what may follow, whoever was asked at the node. Where a seat was not, that is a row
+that nobody decided (`how` is empty, nothing is learnt from it); it holds what the seat earned up to its own next
+decision, and it counts as a turn.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from sim.runs import create
 from sim.scenarios.plan import Branch
 from sim.types import AgentId
 from training.keys import learnable
+from training.paths import decisions
 from training.rollout import Stage, finished, read
 from training.slots import Tree
 from training.trajectory import Row
@@ -48,10 +50,10 @@ class Told:
 
     name: str
     table: int
-    rows: Sequence[Row]
-    """In log order, one a decision."""
+    rows: Sequence[Sequence[Row]]
+    """Those of each decision, in log order."""
     seen: Sequence[int]
-    """Tick at which the turn of each row was seen."""
+    """Tick at which the turn of each decision was seen."""
     stepped: Sequence[When]
     """When each was stepped."""
     earned: Sequence[tuple[When, Mapping[AgentId, float]]]
@@ -73,7 +75,7 @@ class Told:
     def seats(self) -> dict[AgentId, str]:
         """Who decides or earns here, and its role where it decides."""
         earning = {seat: "" for _, paid in self.earned for seat in paid}
-        return earning | {row.seat: row.role for row in self.rows}
+        return earning | {row.seat: row.role for row, *_ in self.rows}
 
 
 def play_tree(stage: Stage, tree: Tree, tables: int) -> list[Row]:
@@ -95,10 +97,11 @@ def told(path: Path, rows: Sequence[Row]) -> list[Told]:
     found = []
     with Run(path) as run:
         start, name = 0, run.manifest().id
+        made = [[rows[index] for index in decision] for decision in decisions(rows)]
         for table in range(run.tables):
-            decisions = list(run.decisions(table))
-            own = rows[start : start + len(decisions)]
-            start += len(decisions)
+            taken = list(run.decisions(table))
+            own = made[start : start + len(taken)]
+            start += len(taken)
             ends = [((tick, seq, 0), *data) for seq, tick, data in run.events("ended", table)]
             cut: dict[AgentId, Ended] = {}
             for _, _, data in run.events("end", table):
@@ -108,8 +111,8 @@ def told(path: Path, rows: Sequence[Row]) -> list[Told]:
                     name=f"{name}:{table}",
                     table=table,
                     rows=own,
-                    seen=[one.action.seen for one in decisions],
-                    stepped=[(one.tick, one.seq, 0) for one in decisions],
+                    seen=[one.action.seen for one in taken],
+                    stepped=[(one.tick, one.seq, 0) for one in taken],
                     earned=[((tick, seq, 0), data) for seq, tick, data in run.events("rewards", table)],
                     ended={agent: when for when, agent, _ in ends},
                     how={**{agent: how for _, agent, how in ends}, **cut},
@@ -129,10 +132,10 @@ def chosen(trunks: Sequence[Told], tree: Tree) -> list[Node]:
     scores: dict[Node, float] = {}
     for trunk in trunks:
         able, first = set(trunk.nodes()), dict[AgentId, float]()
-        for row, tick in zip(trunk.rows, trunk.seen, strict=True):
-            if learnable(row) and row.logprobs:
-                score = -fsum(row.logprobs) / len(row.logprobs)
-                rise = score - first.setdefault(row.seat, score)
+        for made, tick in zip(trunk.rows, trunk.seen, strict=True):
+            if said := [each for row in made if learnable(row) for each in row.logprobs]:
+                score = -fsum(said) / len(said)
+                rise = score - first.setdefault(made[0].seat, score)
                 node = Node(trunk.table, tick)
                 if tick in able:
                     scores[node] = max(rise if tree.rule == "entropy_rise" else score, scores.get(node, -inf))
@@ -149,11 +152,11 @@ def chosen(trunks: Sequence[Told], tree: Tree) -> list[Node]:
 
 @dataclass(eq=False)
 class _Slot:
-    """A row to be: from when on what its seat earns is its own."""
+    """A decision's rows to be: from when on what its seat earns is theirs. None: nobody decided."""
 
     start: When
     seat: AgentId
-    row: Row | None
+    rows: Sequence[Row]
     parent: str
     earned: list[float] = field(default_factory=list)
 
@@ -202,21 +205,22 @@ def _slots(
     slots: list[_Slot] = []
     asked: set[tuple[AgentId, int]] = set()
     rooted = trunk.first if trunk.first in trunk.nodes() else None
-    for row, seen, stepped in zip(episode.rows, episode.seen, episode.stepped, strict=True):
-        asked.add((row.seat, seen))
+    for made, seen, stepped in zip(episode.rows, episode.seen, episode.stepped, strict=True):
+        seat = made[0].seat
+        asked.add((seat, seen))
         if branch and seen < cuts[0]:
             continue
         pending = [tick for tick in cuts if seen < tick < stepped[0]]
         if seen in cuts:
-            slots.append(_Slot(_after(seen), row.seat, row, f"{trunk.name}@{seen}/{row.seat}"))
+            slots.append(_Slot(_after(seen), seat, made, f"{trunk.name}@{seen}/{seat}"))
         elif seen == rooted:
-            slots.append(_Slot(stepped, row.seat, row, f"{trunk.rows[0].group}@{seen}/{row.seat}"))
+            slots.append(_Slot(stepped, seat, made, f"{trunk.rows[0][0].group}@{seen}/{seat}"))
         else:
-            slots.append(_Slot((min(pending), inf, 0) if pending else stepped, row.seat, row, ""))
+            slots.append(_Slot((min(pending), inf, 0) if pending else stepped, seat, made, ""))
     for tick in cuts:
         for seat in seats:
             if (seat, tick) not in asked and episode.ended.get(seat, _NEVER) > _after(tick):
-                slots.append(_Slot(_after(tick), seat, None, f"{trunk.name}@{tick}/{seat}"))
+                slots.append(_Slot(_after(tick), seat, (), f"{trunk.name}@{tick}/{seat}"))
     slots.sort(key=lambda slot: slot.start)
     for seat in seats:
         own = [slot for slot in slots if slot.seat == seat]
@@ -235,9 +239,9 @@ def _rows(
     turns = Counter(taken)
     found = []
     for slot in slots:
-        row = slot.row or Row(episode=episode.name, seat=slot.seat, role=roles[slot.seat], how="", trained=False)
-        same = trunk.rows[0]
-        found.append(
+        same = trunk.rows[0][0]
+        nobody = Row(episode=episode.name, seat=slot.seat, role=roles[slot.seat], how="", trained=False)
+        found += [
             replace(
                 row,
                 group=same.group,
@@ -248,6 +252,7 @@ def _rows(
                 reward=fsum(slot.earned),
                 ended=episode.how.get(slot.seat, "") if last[slot.seat] is slot else "",
             )
-        )
+            for row in slot.rows or (nobody,)
+        ]
         turns[slot.seat] += 1
     return found

@@ -26,7 +26,7 @@ def play_chopped(stage: Stage, chop: Chop, tables: int) -> list[Row]:
 
 def capped(rows: Sequence[Row], most: int) -> list[Row]:
     """The rows, where a seat that needed more summaries in its episode counts as truncated."""
-    summaries = Counter((row.episode, row.seat) for row in rows if any(span.kind == "summary" for span in row.spans))
+    summaries = Counter((row.episode, row.seat) for row in rows if row.has("summary"))
     last: dict[tuple[str, AgentId], int] = {}
     for row in rows:
         last[row.episode, row.seat] = max(row.turn, last.get((row.episode, row.seat), 0))

@@ -21,12 +21,12 @@ from training.extras import NO_EXTRAS, Extras, Values
 from training.keys import KEYS, key_of, key_value, learnable
 from training.option_baseline import Memory, corrected, met
 from training.paths import Trajectory, totals, trajectories
-from training.returns import GAE, SMDP, BiLevel, Q, Returns, gains
+from training.returns import GAE, SMDP, BiLevel, Q, Returns, by_decision, decision_value, gains
 from training.returns import Tree as TreeReturn
 from training.reward import Rewards
 from training.schedule import Weight, at
 from training.slots import Share
-from training.trajectory import Row
+from training.trajectory import Kind, Row
 
 
 class All(Strict):
@@ -39,7 +39,7 @@ class Tag(Strict):
     """The row's tokens in spans of these kinds only."""
 
     kind: Literal["tag"]
-    tags: Many[Literal["think", "subgoal", "switch", "action", "summary"]] = Field(min_length=1)
+    tags: Many[Kind] = Field(min_length=1)
 
 
 class Suffix(Strict):
@@ -156,7 +156,8 @@ def credit(
     ema, memories = dict(state.ema), dict(state.options)
     for number, term in enumerate(terms):
         earned = rewards.total(term.rewards)
-        found = gains(term.returns, rows, earned, extras.values, paths)
+        kinds = term.span.tags if isinstance(term.span, Tag) else ()
+        found = gains(term.returns, rows, earned, extras.values, paths, kinds)
         about = [all(key_value(row, name) == value for name, value in term.only.items()) for row in rows]
         found = [each if here else () for each, here in zip(found, about, strict=True)]
         weight = at(term.weight, update)
@@ -171,8 +172,10 @@ def credit(
                 found[index] = (advantages[options.chosen(rows[index])],)
             found = [value if index in each else () for index, value in enumerate(found)]
         elif isinstance(term.baseline, Critic):
+            if kinds:  # a critic learns the states that it is read in
+                found = [each if row.has(*kinds) else () for row, each in zip(rows, found, strict=True)]
             targets[term.head] = tuple(_target(extras.values, term.head, found[i], i) for i in range(len(rows)))
-            found = [_minus(extras.values, term.head, value, index) for index, value in enumerate(found)]
+            found = _above_critic(term, rows, paths, found, extras.values, kinds)
         else:
             compared = _compared(number, term, rows, paths, found, earned)
             advantages, ema = keyed_baseline([one for _, one in compared], term.baseline, term.scale, ema)
@@ -297,6 +300,26 @@ def _minus(values: Mapping[str, Values], head: str, found: tuple[float, ...], in
         return ()
     wide = _target(values, head, found, index)
     return tuple(gain - value for gain, value in zip(wide, _critic(values, head, index), strict=True))
+
+
+def _above_critic(
+    term: Term,
+    rows: Sequence[Row],
+    paths: Sequence[Trajectory],
+    found: Sequence[tuple[float, ...]],
+    values: Mapping[str, Values],
+    kinds: Sequence[str],
+) -> list[tuple[float, ...]]:
+    """G − V, V being that of the decision where G is made of such values, else that of each token."""
+    if not by_decision(term.returns):
+        return [_minus(values, term.head, each, index) for index, each in enumerate(found)]
+    assert isinstance(term.returns, GAE | SMDP)
+    above: list[tuple[float, ...]] = [()] * len(rows)
+    for decision in (decision for path in paths for decision in path):
+        for index in decision:
+            if found[index]:
+                above[index] = (found[index][0] - decision_value(term.returns, values, rows, decision, kinds),)
+    return above
 
 
 def _accumulate(found: list[tuple[float, ...]], paths: Sequence[Trajectory], gamma: float) -> None:

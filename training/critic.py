@@ -230,22 +230,32 @@ def following(rows: Sequence[Row]) -> dict[int, int]:
 def value_samples(rows: Sequence[Row], indices: Sequence[int], targets: Mapping[str, PerToken]) -> list[Sample]:
     """The states of the rows at `indices` that have targets, all alike in the mean.
 
-    The state after a row has the target of its seat's next decision.
+    The state after a decision has the first target of its seat's next one.
     """
     aims: dict[int, dict[str, Floats]] = {}
-    next_of = following(rows) if targets else {}
-    for index in indices:
-        tokens = len(rows[index].ids)
-        for head, each in targets.items():
-            if each[index] and tokens:
-                inside = each[index] if len(each[index]) == tokens else each[index] * tokens
-                after = each[next_of[index]][:1] if index in next_of else ()
-                aims.setdefault(index, {})[head] = (*inside, *(after or (nan,)))
+    for head, each in targets.items():
+        later = _later(rows, each)
+        for index in indices:
+            tokens = len(rows[index].ids)
+            if tokens and (each[index] or index in later):
+                inside = each[index] or (nan,)
+                inside = inside if len(inside) == tokens else inside * tokens
+                aims.setdefault(index, {})[head] = (*inside, later.get(index, nan))
     total = sum(len(rows[index].ids) + 1 for index in aims)
     return [
         _fed(rows[index].prompt, rows[index].ids, each, (1 / total,) * (len(rows[index].ids) + 1))
         for index, each in aims.items()
     ]
+
+
+def _later(rows: Sequence[Row], targets: PerToken) -> dict[int, float]:
+    """The first target of its seat's next decision, by a decision's last row."""
+    found: dict[int, float] = {}
+    for path in trajectories(rows):
+        for before, after in pairwise(path):
+            if aims := [each for index in after for each in targets[index]]:
+                found[before[-1]] = aims[0]
+    return found
 
 
 def state_samples(states: Sequence[Tokens], indices: Sequence[int], targets: Mapping[str, PerToken]) -> list[Sample]:

@@ -18,7 +18,7 @@ from training.extras import PerOption, PerRow
 from training.forward import Weights
 from training.keys import learnable
 from training.matchup import name_of
-from training.paths import trajectories
+from training.paths import Trajectory, answering, trajectories
 from training.readout import read_tokens
 from training.retold import Past
 from training.trajectory import Row
@@ -30,16 +30,17 @@ Truth: TypeAlias = Callable[[JSON, AgentId], str | None]
 
 
 def counterfactual(rows: Sequence[Row], past: Past) -> PerOption:
-    """What each option of a row would have earned, all other answers as they were; rows without options have none.
+    """What each option of an answer would have earned, all other answers as they were; rows without one have none.
 
     Raises Otherwise where the others' answers do not fit another one's.
     """
     found = []
-    for row in rows:
-        episode = past[row.episode]
-        was = episode.told().earned.get(row.seat, 0.0) if row.options else 0.0
-        instead = dict.fromkeys(row.options, row.reward)
-        for option in row.options:
+    answers = answering(rows)
+    for index, row in enumerate(rows):
+        episode, options = past[row.episode], row.options if index in answers else ()
+        was = episode.told().earned.get(row.seat, 0.0) if options else 0.0
+        instead = dict.fromkeys(options, row.reward)
+        for option in options:
             if option != row.answer:
                 instead[option] += episode.earned((row.seat, row.turn), option).get(row.seat, 0.0) - was
         found.append(tuple(instead.values()))
@@ -108,8 +109,21 @@ def known(
     return before, after
 
 
+def telling(rows: Sequence[Row], part: Trajectory, past: Past) -> str:
+    """Decisions of one seat in one episode in words: the rules, then what it was told and answered."""
+    parts: list[str] = []
+    for decision in part:
+        row = rows[decision[-1]]  # what it wrote into its memory comes before
+        turn = past[row.episode].told().moments[row.seat, row.turn].turn
+        if not parts and turn.rules:
+            parts.append(f"The rules:\n{turn.rules}")
+        answer = row.answer if isinstance(row.answer, str) else dumps(row.answer)
+        parts.append(f"The agent was told:\n{turn.text}\n\nThe agent answered:\n{answer}")
+    return "\n\n".join(parts)
+
+
 def demonstrations(rows: Sequence[Row], past: Past, mind: Callable[[Member], Agent], luck: Streams) -> dict[int, JSON]:
-    """What a scripted agent says at each row of a learning seat, by index: one of its own for every seat and episode.
+    """What a scripted agent answers in each learning seat, by the answer's row: one of its own for each, every episode.
 
     It remembers what it would have said itself. Raises ValueError where it asks a model.
     """
@@ -123,7 +137,7 @@ def demonstrations(rows: Sequence[Row], past: Past, mind: Callable[[Member], Age
         for decision in path:
             turn = rows[decision[0]].turn
             action = _said(agent, moments[row.seat, turn].turn, luck.sub(row.episode, row.seat, turn))
-            found |= dict.fromkeys(decision, action.answer)
+            found[decision[-1]] = action.answer
             agent.state = agent.state if action.state is None else action.state
     return found
 

@@ -17,6 +17,7 @@ from sim.calls import Voice
 from sim.streams import Streams
 from sim.types import JSON, Choice, Completion, Message, Request
 from training.extras import PerRow
+from training.hindsight import telling
 from training.keys import learnable
 from training.paths import Trajectory, trajectories
 from training.retold import Past
@@ -56,16 +57,8 @@ class Bench:
 
     def _asked(self, rows: Sequence[Row], part: Trajectory, past: Past) -> tuple[Message, ...]:
         """The rubric, and what an agent was told and answered."""
-        parts: list[str] = []
-        for decision in part:
-            row = rows[decision[-1]]  # what it wrote into its memory comes before
-            turn = past[row.episode].told().moments[row.seat, row.turn].turn
-            if not parts and turn.rules:
-                parts.append(f"The rules:\n{turn.rules}")
-            answer = row.answer if isinstance(row.answer, str) else orjson.dumps(row.answer).decode()
-            parts.append(f"The agent was told:\n{turn.text}\n\nThe agent answered:\n{answer}")
-        parts.append(f"Your verdict, one of: {', '.join(self._judge.scores)}")
-        return Message(role="system", text=self._judge.rubric), Message(role="user", text="\n\n".join(parts))
+        asked = f"{telling(rows, part, past)}\n\nYour verdict, one of: {', '.join(self._judge.scores)}"
+        return Message(role="system", text=self._judge.rubric), Message(role="user", text=asked)
 
     def _verdicts(self, questions: Sequence[tuple[Message, ...]]) -> list[str]:
         found: dict[int, str] = {}

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
+from msgspec.structs import replace
 from torch import Tensor
 
 from sim.types import Tokens
@@ -66,7 +67,10 @@ class _Part:
 
 
 class Learner:
-    """Moves one policy's weights, and its critics'. `reference` and `teacher` are weights that its loss looks at."""
+    """Moves one policy's weights, and its critics'. `reference` and `teacher` are weights that its loss looks at.
+
+    Where `ref_kl` names no teacher, the policy itself is it, as it is before the update.
+    """
 
     def __init__(
         self,
@@ -98,12 +102,14 @@ class Learner:
         lessons: Mapping[int, Sequence[Sample]] = MappingProxyType({}),
         centres: Sequence[Floats] = (),
         states: Sequence[Tokens] = (),
+        shown: Sequence[Tokens] = (),
     ) -> dict[str, float]:
         """One update from the rows of this policy that the estimate keeps; with none of them nothing moves.
 
         `lessons` are what a teacher labelled, by row, each row of weight 1; they count alike in the mean. `centres` are
-        the middles of the entropy band, of every row's tokens; `states` what critics read that see everything. Its
-        numbers: the loss and its terms, diagnostics, the gradient's norm before clipping, what was learnt from.
+        the middles of the entropy band, of every row's tokens; `states` what critics read that see everything; `shown`
+        what the teacher reads before every row's prompt. Its numbers: the loss and its terms, diagnostics, the
+        gradient's norm before clipping, what was learnt from.
         """
         settings = self.recipe.optimiser
         for group in self.optimiser.param_groups:
@@ -115,7 +121,7 @@ class Learner:
             for indices in _split(rows, sorted({*kept, *lessons}), settings.minibatches)
             if (
                 samples := merge(
-                    self._samples(rows, found, [i for i in indices if i in kept], centres)
+                    self._samples(rows, found, [i for i in indices if i in kept], centres, shown)
                     + self._valued_samples(rows, found, [i for i in indices if i in kept], states)
                     + labelled([lessons[i] for i in indices if i in lessons])
                 )
@@ -140,7 +146,12 @@ class Learner:
     # --- what is learnt from ------------------------------------------------------------------------
 
     def _samples(
-        self, rows: Sequence[Row], found: Estimate, indices: Sequence[int], centres: Sequence[Floats]
+        self,
+        rows: Sequence[Row],
+        found: Estimate,
+        indices: Sequence[int],
+        centres: Sequence[Floats],
+        shown: Sequence[Tokens],
     ) -> list[Sample]:
         """The samples of one minibatch."""
         recipe = self.recipe
@@ -168,6 +179,7 @@ class Learner:
                 sequences=ratio_units(learnt, "sequence") if "sequence" in units else (),
                 labels=shares_of if imitated else (),
                 centres=[centres[indices[k]] for k in spoken] if centres else (),
+                shown=[shown[indices[k]] for k in spoken] if shown else (),
             )
         for extra in recipe.extra:
             if isinstance(extra, slots.DPO | slots.BT):
@@ -197,15 +209,30 @@ class Learner:
         old = recipe.ratio.denominator == "old" or recipe.correction.kind != "none"
         moved = steps > 1 and (old or isinstance(recipe.trust, slots.NeuRDFit))
         wants_reference = any(isinstance(extra, slots.KLRef | slots.DPO | slots.BT) for extra in recipe.extra)
-        wants_teacher = any(isinstance(extra, slots.RefKL) for extra in recipe.extra)
+        pulls = [extra for extra in recipe.extra if isinstance(extra, slots.RefKL)]
+        if pulls and not pulls[0].teacher:
+            teacher = self.policy.active
         clipped = any(isinstance(extra, slots.Value) and extra.clip is not None for extra in recipe.extra)
         references = _scored(reference, batches) if reference is not None and wants_reference else none
-        teachers = _scored(teacher, batches) if teacher is not None and wants_teacher else none
+        teachers = self._taught(teacher, made, batches) if teacher is not None and pulls else none
         with self.policy.active() as model:
             batches = computed(model, batches, self._first)
         olds = _scored(self._above, batches) if moved else none
         valued = self._valued(batches) if clipped and steps > 1 else [{} for _ in batches]
         return _Part(batches, olds, references, teachers, valued)
+
+    def _taught(self, teacher: Weights, made: Sequence[Sample], batches: Sequence[Batch]) -> list[Tensor | None]:
+        """What the teacher says of the batches' tokens after what it is shown and their prompts."""
+        if not any(one.shown for one in made):
+            return _scored(teacher, batches)
+        device = self.policy.parameters()[0].device
+        apart = [replace(one, prompt=(*one.shown, *one.prompt), shown=()) for one in made]
+        longer = [batch.to(device) for batch in pack(apart, self._budget)]
+        said: dict[int, Tensor] = {}
+        for batch, said_n in zip(longer, _scored(teacher, longer), strict=True):
+            assert said_n is not None
+            said |= zip(batch.places, said_n.split([len(made[place].ids) for place in batch.places]), strict=True)
+        return [torch.cat([said[place] for place in batch.places]) for batch in batches]
 
     @contextmanager
     def _above(self) -> Iterator[Any]:

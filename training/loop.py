@@ -42,12 +42,12 @@ from training.evaluation import Evaluator
 from training.extras import Extras
 from training.labels import lessons
 from training.league import LeagueState
-from training.plan import Plan, TrainingError, check, check_thinkers, kept
+from training.plan import SAID, Plan, TrainingError, check, check_said, kept
 from training.policy import Base, rewind
 from training.readout import explored, read_options
 from training.returns import Q
 from training.reward import learnt_returns
-from training.rollout import abandon, seats, thinkers
+from training.rollout import abandon, seats, with_setting
 from training.rows import Sample
 from training.schedule import at
 from training.serving import room
@@ -101,7 +101,7 @@ class Trainer:
         if not self._entries:
             raise TrainingError(f"{plan.scenario}: nobody learns: give an entry of models: a policy without a version")
         check(recipe)
-        check_thinkers(recipe, thinkers(self._scenario, self._entries))
+        check_said(recipe, {one: with_setting(self._scenario, self._entries, one) for one in SAID.values()})
         check_start(plan.start, self._entries.values())
         torch.set_num_threads(recipe.threads)
         model = self._one(lambda entry: self._scenario.models[entry].model, "models.*.model")
@@ -204,7 +204,8 @@ class Trainer:
             found = estimate(recipe, rows, extras, state.credit, state.update, self._team.versions)
         except ValueError as error:  # a slot reads what nobody works out here
             raise TrainingError(f"{recipe.name}: {error}") from error
-        numbers = {**_counts(rows, found)}
+        shown = self._witness.shown(rows, state.update)
+        numbers = {**_counts(rows, found), **shown.numbers}
         for head, targets in found.targets.items():
             numbers[f"explained {head}"] = explained(extras.values[head], targets)
         for name, learner in self._team.learners.items():
@@ -218,6 +219,7 @@ class Trainer:
                 lessons=self._lessons(name, given, own),
                 states=extras.states if given is rows else (),
                 centres=middles if given is rows else (),
+                shown=shown.before if given is rows else (),
             )
             mine = [row for row in rows if row.policy.partition("@")[0] == name]
             weights = self._team.policies[name].active

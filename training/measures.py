@@ -9,6 +9,7 @@ from statistics import NormalDist, fmean, variance
 
 from sim.intervals import Z, wilson
 from sim.types import Measurement, Record
+from training.paths import answering
 from training.trajectory import Row
 
 
@@ -18,7 +19,7 @@ def margins(rows: Iterable[Row], policy: str) -> list[float]:
     Episodes in which it met nobody but itself are left out, as are seats that never decided.
     """
     earned: defaultdict[str, defaultdict[tuple[str, str], float]] = defaultdict(lambda: defaultdict(float))
-    for row in rows:
+    for row in _answers(rows):
         earned[row.episode][row.seat, row.policy] += row.reward
     return [
         mine - max(others)
@@ -92,7 +93,7 @@ def rate_by_turn(rows: Iterable[Row], option: str) -> list[Measurement]:
     hits: Counter[int] = Counter()
     failed: Counter[int] = Counter()
     episodes: defaultdict[int, set[str]] = defaultdict(set)
-    for row in rows:
+    for row in _answers(rows):
         episodes[row.turn].add(row.episode)
         failed[row.turn] += not row.valid
         asked[row.turn] += row.valid
@@ -111,6 +112,12 @@ def rate_by_turn(rows: Iterable[Row], option: str) -> list[Measurement]:
         )
         for turn in sorted(episodes)
     ]
+
+
+def _answers(rows: Iterable[Row]) -> list[Row]:
+    """The last row of each decision."""
+    found = list(rows)
+    return [found[index] for index in sorted(answering(found))]
 
 
 def rubinstein(proposer: float, responder: float, left: int | None = None) -> float:

@@ -60,14 +60,15 @@ def met(
 ) -> dict[int, list[float]]:
     """b of every option of the compared rows, by their index; moves `memories`, by key, once all have met them.
 
-    A unit is remembered once. Rows whose key is nobody else's meet 0 and are not remembered.
+    A unit is remembered once for each choice in it. Rows whose key is nobody else's meet 0 and are not remembered.
     """
     found = {index: means(memories.get(one.key, {}), rows[index].options) for index, one in compared.items()}
     seen: dict[str, dict[Hashable, tuple[str, float]]] = {}
     for index, one in compared.items():
         row = rows[index]
         if not is_alone(row, names):
-            seen.setdefault(one.key, {}).setdefault(one.unit, (row.options[chosen(row)], one.value))
+            unit = (one.unit, row.options)
+            seen.setdefault(one.key, {}).setdefault(unit, (row.options[chosen(row)], one.value))
     for key, units in seen.items():
         memories[key] = remembered(memories.get(key, {}), units.values(), keep)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from math import fsum
 from typing import TypeAlias
@@ -29,6 +29,17 @@ def decisions(rows: Sequence[Row]) -> list[Decision]:
     for index, row in enumerate(rows):
         found.setdefault((row.episode, row.seat, row.turn), []).append(index)
     return [tuple(each) for each in found.values()]
+
+
+def answering(rows: Sequence[Row]) -> set[int]:
+    """The rows that are answers, by index: the last one of each decision."""
+    return {decision[-1] for decision in decisions(rows)}
+
+
+def beginning(rows: Sequence[Row], decision: Decision, kinds: Collection[str] = ()) -> tuple[int, int]:
+    """Row and token at which a decision's tokens of these kinds begin; its very first where it has none of them."""
+    spans = [(index, span) for index in decision for span in rows[index].spans if span.kind in kinds]
+    return (spans[0][0], spans[0][1].start) if spans else (decision[0], 0)
 
 
 def trajectories(rows: Sequence[Row]) -> list[Trajectory]:

@@ -12,7 +12,7 @@ from training import roster, slots
 from training.credit import Tag
 from training.recipe import Recipe, heads_of
 from training.recipe import loads as read_recipe
-from training.reward import InfoGain, Judge, Regret
+from training.reward import InfoGain, Judge, Keep, Regret
 from training.rollout import writes
 from training.structures import start
 
@@ -112,12 +112,7 @@ def check(recipe: Recipe) -> None:
 
 def _check_teachers(recipe: Recipe) -> None:
     """Raises TrainingError where nobody, or more than one, would teach."""
-    names = {extra.teacher for extra in recipe.extra if isinstance(extra, slots.RefKL)}
-    if "" in names:
-        raise TrainingError(
-            f"{recipe.name}: extra ref_kl: nobody writes demonstrations or skills that the learner could be shown; "
-            "name a teacher"
-        )
+    names = _check_pulls(recipe)
     acting = isinstance(recipe.actors, slots.Teacher)
     if isinstance(recipe.actors, slots.Teacher):
         names.add(recipe.actors.policy)
@@ -138,6 +133,24 @@ def _check_teachers(recipe: Recipe) -> None:
         raise TrainingError(f"{recipe.name}: extra ce: one teacher at a time; a scripted agent labels and does not act")
 
 
+def _check_pulls(recipe: Recipe) -> set[str]:
+    """The names of teachers that pull. Raises TrainingError where one has nothing to say that the learner has not."""
+    pulls = [extra for extra in recipe.extra if isinstance(extra, slots.RefKL)]
+    where = f"{recipe.name}: extra ref_kl"
+    if len(pulls) > 1:
+        raise TrainingError(f"{where}: one teacher at a time; leave out all terms but one")
+    for pull in pulls:
+        if not (pull.teacher or pull.shown):
+            raise TrainingError(f"{where}: the learner alone teaches itself nothing; name a teacher, or what is shown")
+        alike = isinstance(recipe.structure, slots.Group | slots.Trial | slots.Chop)
+        if pull.shown == "demonstration" and not pull.script and not alike:
+            raise TrainingError(
+                f"{where}: the structure {recipe.structure.kind} has no better episode that started alike to show; "
+                "name a scripted agent under script, as module:Name, or choose group, trial or chop"
+            )
+    return {pull.teacher for pull in pulls} - {""}
+
+
 UNWATCHED = (InfoGain, Judge, Regret)
 """Reward sources that have whole episodes told again."""
 
@@ -146,7 +159,15 @@ def retells(recipe: Recipe) -> list[str]:
     """The slots for which episodes are told again."""
     found = [f"reward {source.kind}" for source in recipe.reward if isinstance(source, UNWATCHED)]
     found += ["extra value: sees state"] * bool(heads_of(recipe, "state"))
-    return found + ["extra ce: a scripted teacher"] * (scripted(recipe) is not None)
+    found += ["extra ce: a scripted teacher"] * (scripted(recipe) is not None)
+    pull = shows(recipe)
+    read = pull is not None and not pull.skills and (pull.script != "" or pull.shown == "skills")
+    return found + ["extra ref_kl: what is shown"] * read
+
+
+def shows(recipe: Recipe) -> slots.RefKL | None:
+    """The term whose teacher is shown something."""
+    return next((extra for extra in recipe.extra if isinstance(extra, slots.RefKL) and extra.shown), None)
 
 
 def scripted(recipe: Recipe) -> slots.CE | None:
@@ -162,11 +183,6 @@ def _check_readings(recipe: Recipe) -> None:
             f"{recipe.name}: {told[0]} needs whole episodes, which the structure {recipe.structure.kind} has not; "
             "choose independent, group, trial, chop or propose"
         )
-    tags = tags_of(recipe) - {"summary", "think"}
-    if tags:
-        raise TrainingError(
-            f"{recipe.name}: credit.span: no agent marks which tokens are its {', '.join(sorted(tags))}"
-        )
 
 
 def tags_of(recipe: Recipe) -> set[str]:
@@ -174,18 +190,24 @@ def tags_of(recipe: Recipe) -> set[str]:
     return {tag for term in recipe.credit if isinstance(term.span, Tag) for tag in term.span.tags}
 
 
-def check_thinkers(recipe: Recipe, thinkers: Sequence[str]) -> None:
-    """Raises TrainingError where learners that think before they answer, by cast entry, cannot be learnt from."""
-    if "think" in tags_of(recipe) and not thinkers:
-        raise TrainingError(f"{recipe.name}: credit.span: no learner thinks; set cast.NAME.with.think to some tokens")
-    if not thinkers:
-        return
-    reasons = {
-        "a critic has one value for each decision": any(term.head for term in recipe.credit),
-        "a tree branches at every call": isinstance(recipe.structure, slots.Tree),
-    }
-    for reason in (reason for reason, holds in reasons.items() if holds):
-        raise TrainingError(f"{recipe.name}: {reason}, and cast {thinkers[0]} thinks first; set with.think to 0")
+SAID = {"think": "think", "subgoal": "subgoals", "switch": "subgoals"}
+"""By span, the setting of an agent that says such things before it answers."""
+
+
+def check_said(recipe: Recipe, saying: Mapping[str, Sequence[str]]) -> None:
+    """Raises TrainingError where what learners say before they answer is read and not there.
+
+    `saying`: by setting of `SAID`, the learners' entries of the cast that have it.
+    """
+    read = dict.fromkeys(sorted(tags_of(recipe) & SAID.keys()), "credit.span")
+    if any(isinstance(source, Keep) for source in recipe.reward):
+        read.setdefault("switch", "reward keep")
+    for tag, where in read.items():
+        if not saying[SAID[tag]]:
+            raise TrainingError(
+                f"{recipe.name}: {where}: no learner says what is tagged {tag}; set cast.NAME.with.{SAID[tag]} to some "
+                "tokens"
+            )
 
 
 def kept(recipe: Recipe) -> int:

@@ -1,13 +1,16 @@
 """G: what a decision was followed by, in eight readings.
 
-Nothing leaks across seats, episodes or an end. Discounts count decisions, never tokens. The same decision may stand in
-several rows; it counts once.
+Nothing leaks across seats, episodes or an end. Discounts count decisions, never tokens. A decision may stand in several
+rows, such as a thought and its answer; it counts once.
+
+Where a critic has one value a decision, it is read before the first token whose credit it is for: what a baseline knows
+of the tokens that it is subtracted for would bias their gradient, and what was said before them it may know.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import fsum
 from typing import Annotated, Literal, TypeAlias
 
@@ -16,7 +19,7 @@ from pydantic import Field
 from sim.scenarios.strict import Strict
 from training.extras import Values
 from training.keys import learnable
-from training.paths import Trajectory, rewards_of
+from training.paths import Decision, Trajectory, beginning, rewards_of
 from training.slots import Share
 from training.trajectory import Row
 
@@ -38,9 +41,10 @@ class RewardToGo(Strict):
 
 
 class GAE(Strict):
-    """λ-return G = A + V with δ_k = r_k + γV_{k+1} − V_k and A_k = δ_k + γλA_{k+1}.
+    """λ-return G = A + V with δ_k = r_k + γV_{k+1} − V_k and A_k = δ_k + γλA_{k+1}; of a decision all tokens get A_k.
 
-    At level `token`, V and λ go by token, the reward stands on a decision's last one, and γ counts between decisions.
+    At level `token`, V and λ go by token, through all of a decision's rows; the reward stands on its last one, and γ
+    counts between decisions.
     """
 
     kind: Literal["gae"]
@@ -64,11 +68,11 @@ class BiLevel(Strict):
 
 
 class SMDP(Strict):
-    """Returns over segments, each opened by a row with a `subgoal` span, and by the first (HiPER).
+    """Returns over segments, each opened by a decision with a `subgoal` span, and by the first (HiPER).
 
     low: GAE over decisions inside a segment, its last one followed by V_high of the next segment. high: GAE over
     segments of d decisions with γ^d, at the rows that open them. termination: discounted rewards to the segment's
-    end, then V_high of the next.
+    end, then V_high of the next. Critics are read where answers, subgoals and switches begin.
     """
 
     kind: Literal["smdp"]
@@ -107,6 +111,9 @@ class Q(Strict):
     gamma: Share = 1.0
 
 
+_ABOUT = {"low": ("action",), "high": ("subgoal",), "termination": ("switch",)}
+"""What the levels of SMDP are about."""
+
 Returns: TypeAlias = Annotated[
     Episode | RewardToGo | GAE | BiLevel | SMDP | CrossEpisode | Tree | Q, Field(discriminator="kind")
 ]
@@ -142,8 +149,12 @@ def gains(
     rewards: Sequence[float],
     values: Mapping[str, Values],
     paths: Sequence[Trajectory],
+    kinds: Collection[str] = (),
 ) -> Gains:
-    """G of every row. Raises ValueError where values are missing, or those after a truncated trajectory."""
+    """G of every row. Raises ValueError where values are missing, or those after a truncated trajectory.
+
+    `kinds`: what the tokens are whose credit it is; empty: all.
+    """
     found: Gains = [()] * len(rows)
     if isinstance(returns, CrossEpisode):
         _spread(found, paths, _cross_episode(returns, rows, rewards, paths))
@@ -165,11 +176,39 @@ def gains(
         elif returns.kind == "gae" and returns.level == "token":
             _tokens(found, returns, rows, earned, values, path)
         else:
-            place = 0 if returns.kind == "gae" else -1
-            critic = [_at(values, returns.head, decision[0])[place] for decision in path]
+            if returns.kind == "gae":
+                critic = [decision_value(returns, values, rows, decision, kinds) for decision in path]
+            else:
+                critic = [_at(values, returns.head, decision[-1])[-1] for decision in path]
             after = _after(values, returns.head, rows, path)
             _spread(found, [path], [lambda_returns(earned, critic, after, [returns.gamma] * len(path), returns.lam)])
     return found
+
+
+def by_decision(returns: Returns) -> bool:
+    """Whether it is made of a critic's values of which each decision has one."""
+    return isinstance(returns, SMDP) or (isinstance(returns, GAE) and returns.level == "turn")
+
+
+def decision_value(
+    returns: GAE | SMDP,
+    values: Mapping[str, Values],
+    rows: Sequence[Row],
+    decision: Decision,
+    kinds: Collection[str] = (),
+) -> float:
+    """The one value that a decision has."""
+    about = _ABOUT[returns.level] if isinstance(returns, SMDP) else kinds
+    return _before(values, returns.head, rows, decision, about)
+
+
+def _before(
+    values: Mapping[str, Values], head: str, rows: Sequence[Row], decision: Decision, kinds: Collection[str]
+) -> float:
+    """V before the first of a decision's tokens of these kinds."""
+    index, token = beginning(rows, decision, kinds)
+    here = _at(values, head, index)
+    return here[min(token, len(here) - 1)]
 
 
 def _spread(found: Gains, paths: Sequence[Trajectory], numbers: Sequence[Sequence[float]]) -> None:
@@ -189,7 +228,7 @@ def _at(values: Mapping[str, Values], head: str, index: int) -> tuple[float, ...
 
 def _after(values: Mapping[str, Values], head: str, rows: Sequence[Row], path: Trajectory) -> float:
     """Value of what follows a trajectory: 0 where it terminated, the critic's where it was cut short."""
-    last = path[-1][0]
+    last = path[-1][-1]
     if rows[last].ended == "terminated":
         return 0.0
     if head not in values or not values[head].after:
@@ -206,17 +245,17 @@ def _tokens(
     critic: list[float] = []
     gammas: list[float] = []
     for decision, reward in zip(path, earned, strict=True):
-        here = _at(values, returns.head, decision[0])
+        here = [each for index in decision for each in _at(values, returns.head, index)]
         critic += here
         rewards += [0.0] * (len(here) - 1) + [reward]
         gammas += [1.0] * (len(here) - 1) + [returns.gamma]
     flat = lambda_returns(rewards, critic, _after(values, returns.head, rows, path), gammas, returns.lam)
     start = 0
     for decision in path:
-        stop = start + len(values[returns.head].rows[decision[0]])
         for index in decision:
+            stop = start + len(values[returns.head].rows[index])
             found[index] = tuple(flat[start:stop])
-        start = stop
+            start = stop
 
 
 def _segments(
@@ -230,10 +269,10 @@ def _segments(
     opens = [
         place
         for place, decision in enumerate(path)
-        if place == 0 or any(span.kind == "subgoal" for span in rows[decision[0]].spans)
+        if place == 0 or any(rows[index].has("subgoal") for index in decision)
     ]
     closes = [*opens[1:], len(path)]
-    high = [_at(values, returns.high, path[start][0])[0] for start in opens]
+    high = [_before(values, returns.high, rows, path[start], _ABOUT["high"]) for start in opens]
     following = [*high[1:], _after(values, returns.high, rows, path)]
     if returns.level == "high":
         lengths = [stop - start for start, stop in zip(opens, closes, strict=True)]
@@ -247,7 +286,7 @@ def _segments(
         if returns.level == "termination":
             numbers = discounted(inside, returns.gamma, after)
         else:
-            critic = [_at(values, returns.head, decision[0])[0] for decision in path[start:stop]]
+            critic = [decision_value(returns, values, rows, decision) for decision in path[start:stop]]
             numbers = lambda_returns(inside, critic, after, [returns.gamma] * len(inside), returns.lam)
         _spread(found, [path[start:stop]], [numbers])
 

@@ -51,6 +51,13 @@ class Format(_Source):
     invalid: float = -0.1
 
 
+class Keep(_Source):
+    """A constant for decisions that keep their subgoal, so that switching is not forgotten (HiPER); 0 for the rest."""
+
+    kind: Literal["keep"]
+    penalty: float = -0.3
+
+
 class InfoGain(_Source):
     """p(truth | after the row) − p(truth | before it), p the exponential of the mean log-probability (IGPO).
 
@@ -124,7 +131,8 @@ class Judge(_Source):
 
 
 Source: TypeAlias = Annotated[
-    Outcome | Step | Format | InfoGain | LogRatio | Anchored | Regret | Proposal | Judge, Field(discriminator="kind")
+    Outcome | Step | Format | Keep | InfoGain | LogRatio | Anchored | Regret | Proposal | Judge,
+    Field(discriminator="kind"),
 ]
 
 
@@ -170,6 +178,8 @@ def _stream(source: Source, rows: Sequence[Row], extras: Extras) -> list[float]:
             return [row.reward for row in rows]
         case Format():
             return form(rows, source)
+        case Keep():
+            return kept(rows, source.penalty)
         case InfoGain():
             return info_gain(rows, extras)
         case LogRatio():
@@ -237,11 +247,16 @@ def learnt_returns(rows: Sequence[Row]) -> list[float]:
 
 
 def info_gain(rows: Sequence[Row], extras: Extras) -> list[float]:
-    """Change of the true answer's probability over each row but the last of its trajectory."""
+    """Change of the true answer's probability over each decision but the last of its trajectory."""
     before = _given("truth_before", extras.truth_before, rows)
     after = _given("truth_after", extras.truth_after, rows)
     last = {index for path in trajectories(rows) for index in path[-1]}
-    return [0.0 if index in last else exp(after[index]) - exp(before[index]) for index in range(len(rows))]
+    paid = [0.0] * len(rows)
+    for decision in decisions(rows):
+        first = decision[0]
+        for index in decision:
+            paid[index] = 0.0 if first in last else exp(after[first]) - exp(before[first])
+    return paid
 
 
 def form(rows: Sequence[Row], source: Format) -> list[float]:
@@ -251,6 +266,17 @@ def form(rows: Sequence[Row], source: Format) -> list[float]:
         answer = rows[decision[-1]]
         for index in decision:
             paid[index] = source.valid if answer.valid else source.invalid if answer.how else 0.0
+    return paid
+
+
+def kept(rows: Sequence[Row], penalty: float) -> list[float]:
+    """The penalty at each decision that said whether it switches its subgoal, and set itself no new one."""
+    paid = [0.0] * len(rows)
+    for decision in decisions(rows):
+        said = {span.kind for index in decision for span in rows[index].spans}
+        if "switch" in said and "subgoal" not in said:
+            for index in decision:
+                paid[index] = penalty
     return paid
 
 
@@ -320,7 +346,7 @@ def regret(rows: Sequence[Row], extras: Extras) -> list[float]:
     earned = _given("counterfactual", extras.counterfactual, rows)
     paid = [0.0] * len(rows)
     for path in trajectories(rows):
-        choices = [decision[0] for decision in path if rows[decision[0]].options]
+        choices = [decision[-1] for decision in path if rows[decision[-1]].options]
         if len({rows[index].options for index in choices}) > 1:
             raise ValueError(f"{rows[choices[0]].episode}: the options change, so regret is not defined")
         totals = [fsum(each) for each in zip(*(earned[index] for index in choices), strict=True)]

@@ -83,9 +83,9 @@ def learners(scenario: Scenario, stage: Stage) -> list[CastEntry]:
     return [one for one in entries if one.model in speaking or one.settings.get("writer") in speaking]
 
 
-def thinkers(scenario: Scenario, models: Collection[str]) -> list[str]:
-    """The entries of the cast that speak with one of these models and think before they answer."""
-    return [one.name for _, one in scenario.entries if one.model in models and one.settings.get("think")]
+def with_setting(scenario: Scenario, models: Collection[str], setting: str) -> list[str]:
+    """The entries of the cast that speak with one of these models and have this setting, in tokens."""
+    return [one.name for _, one in scenario.entries if one.model in models and one.settings.get(setting)]
 
 
 def writes(recipe: Recipe) -> bool:

@@ -17,6 +17,7 @@ from msgspec.structs import asdict, replace
 from agents.engines.choices import ChoiceMask
 from sim.types import Tokens
 from training.constraint import Allowed, Distribution, Masks
+from training.paths import decisions
 from training.slots import Aggregation, Const, Correction, DropNegKL, Mask, PerRollout, Ratio, TokenMean, Trunc, Unit
 from training.trajectory import Row
 
@@ -35,6 +36,8 @@ class Sample(Struct, frozen=True, kw_only=True):
     banned: tuple[Tokens, ...] = ()
     """What is not in the whole vocabulary, of each of them; empty: nothing."""
     temperature: float = 1.0
+    shown: Tokens = ()
+    """What the teacher reads before the prompt."""
     policy: str = ""
     """Policy version that sampled it."""
     behaviour: Floats = ()
@@ -80,6 +83,7 @@ def samples(
     sequences: Sequence[str] = (),
     labels: Sequence[Sequence[float]] = (),
     centres: Sequence[Sequence[float]] = (),
+    shown: Sequence[Tokens] = (),
 ) -> list[Sample]:
     """One sample a row; `advantages` and `shares` (of `token_shares`) have one number per sampled token.
 
@@ -96,6 +100,7 @@ def samples(
             allowed=support.allowed,
             banned=support.banned,
             temperature=support.temperature,
+            shown=shown[i] if shown else (),
             policy=row.policy_hash or row.policy,
             behaviour=row.logprobs,
             segment=segments[i] if segments else "",
@@ -163,16 +168,18 @@ def token_shares(rows: Sequence[Row], aggregation: Aggregation, counted: Sequenc
 def ratio_units(rows: Sequence[Row], unit: Unit) -> list[str]:
     """The unit that each row is in with others; empty where it is one by itself, as a turn always is.
 
-    A sequence is an agent's rows in an episode; a segment of it starts at every row with a subgoal (HiPER).
+    A sequence is an agent's rows in an episode; a segment of it starts at every decision with a subgoal (HiPER).
     """
     if unit in ("token", "turn"):
         return [""] * len(rows)
     begun: Counter[tuple[str, str]] = Counter()
     names = [""] * len(rows)
-    for i, row in sorted(enumerate(rows), key=lambda pair: pair[1].turn):
-        if unit == "segment" and any(span.kind == "subgoal" for span in row.spans):
+    for decision in sorted(decisions(rows), key=lambda decision: rows[decision[0]].turn):
+        row = rows[decision[0]]
+        if unit == "segment" and any(rows[i].has("subgoal") for i in decision):
             begun[row.episode, row.seat] += 1
-        names[i] = f"{row.episode}/{row.seat}/{begun[row.episode, row.seat]}"
+        for i in decision:
+            names[i] = f"{row.episode}/{row.seat}/{begun[row.episode, row.seat]}"
     sizes = Counter(names)
     return [name if sizes[name] > 1 else "" for name in names]
 

@@ -24,7 +24,7 @@ Count: TypeAlias = Annotated[int, Field(ge=1)]
 Aggregate: TypeAlias = Literal["own", "geo_mean", "product"]
 """How the token ratios of a unit become one: each its own, their geometric mean, or their product."""
 Unit: TypeAlias = Literal["token", "turn", "segment", "sequence"]
-"""What shares one ratio: a token, a row, the rows between two subgoals, all rows of one seat in an episode."""
+"""What shares one ratio: a token, a row, the decisions between two subgoals, all rows of one seat in an episode."""
 
 
 # --- structure: what is rolled out ------------------------------------------------------------
@@ -452,6 +452,24 @@ class RefKL(Strict):
     """An adapter `name@v` or a name of the scenario's `models`; empty: π itself, given what `shown` names."""
     shown: Literal["", "demonstration", "skills"] = ""
     """What stands before the prompt when the teacher scores."""
+    script: str = ""
+    """Demonstrates: the `module:Name` of a scripted agent, whose answer to the same view is shown; empty: the answers
+    of the seat's best episode among those that started alike, where it earned less."""
+    settings: dict[str, JSON] = Field(default_factory=dict)
+    """Of the scripted agent, as under `with` in a scenario."""
+    skills: str = ""
+    """A file of skills in words, beside the scenario; empty: what the learner itself says at every update of its best
+    and its worst episode."""
+    tokens: Count = 512
+    """Most tokens of what is shown; it is cut there, and where the model could not read it with prompt and answer."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> RefKL:
+        if (self.script or self.settings) and self.shown != "demonstration":
+            raise ValueError("script and settings are of demonstrations; expected shown: demonstration")
+        if self.skills and self.shown != "skills":
+            raise ValueError(f"the file {self.skills} would not be read; expected shown: skills")
+        return self
 
 
 class CE(Strict):

@@ -2,8 +2,8 @@
 
 It is an entry of the scenario's `models:`, or a version `name@v` whose folder an entry's `adapters` or the training's
 own policies hold. To be read (`ref_kl`, labels) it must run on weights that are here, with the learners' vocabulary.
-A scripted agent, which answers views and not prompts, can label only (`labels.demonstrated`). Left out: demonstrations
-or skills shown to the learner itself, since nobody writes them.
+A scripted agent, which answers views and not prompts, can label (`labels.demonstrated`), or demonstrate to the learner,
+who is then its own teacher (`showing`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def named(recipe: Recipe) -> str:
 
 def is_read(recipe: Recipe) -> bool:
     """Whether the loss looks at what the teacher would say."""
-    return any(isinstance(extra, slots.RefKL) or imitates(extra) for extra in recipe.extra)
+    return any(imitates(extra) or (isinstance(extra, slots.RefKL) and extra.teacher != "") for extra in recipe.extra)
 
 
 def imitates(extra: slots.Extra) -> bool:

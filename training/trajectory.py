@@ -1,7 +1,7 @@
 """Trajectories: one decision a row, as the engine had it. Nothing is tokenised again, nothing dropped silently.
 
-What an agent thought before it decided stands in a row of its own, of the same decision; what it wrote into its memory
-can.
+What an agent said before it answered (its subgoal, its thoughts) stands in rows of its own, of the same decision; what
+it wrote into its memory can. The answer is the last of a decision's rows.
 
 A row's `reward` is what its agent earned from this decision up to its next one (all that came earlier belongs to the
 first), so the rewards of an agent's rows sum to what it earned in the episode.
@@ -19,14 +19,17 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sim.answers import parse
 from sim.record.reader import RecordedCall, Run
 from sim.scenarios.scenario import loads
-from sim.types import JSON, AgentId, Logprobs, OptionLogprobs, RecordedDecision, Tokens
+from sim.types import JSON, AgentId, Choice, Logprobs, OptionLogprobs, RecordedDecision, Tokens
 
-WRITING = ("memory", "reflect")
-"""Purposes of calls whose answers an agent remembers."""
-THINKING = "think"
-"""Purpose of a call whose answer only the agent's next call reads."""
+Kind: TypeAlias = Literal["think", "subgoal", "switch", "action", "summary"]
+"""What tokens are: a thought, a subgoal, whether it is switched to another one, the answer, or a memory."""
+WRITING: Mapping[str, Kind] = {"memory": "summary", "reflect": "summary"}
+"""By purpose, calls whose answers an agent remembers."""
+SAYING: Mapping[str, Kind] = {"think": "think", "subgoal": "subgoal", "switch": "switch"}
+"""By purpose, calls that an agent makes before it answers."""
 Field: TypeAlias = str
 """Name of a field of `Row`; credit, modulation and filters group rows by tuples of them."""
 
@@ -34,7 +37,7 @@ Field: TypeAlias = str
 class Span(Struct, frozen=True, kw_only=True):
     """What a part of the sampled tokens is."""
 
-    kind: Literal["think", "subgoal", "switch", "action", "summary"]
+    kind: Kind
     start: int
     stop: int
     """Positions in `Row.ids`, end excluded."""
@@ -91,6 +94,7 @@ class Row(Struct, frozen=True, kw_only=True):
     explored: float = 0.0
     """Share of uniform exploration mixed into the behaviour (ε); 0: none."""
     spans: tuple[Span, ...] = ()
+    """What its parts are; each call of an agent of ours is one of them."""
     # --- what it meant ------------------------------------------------------------------------------
     answer: JSON = None
     """The answer that stood."""
@@ -110,6 +114,10 @@ class Row(Struct, frozen=True, kw_only=True):
         """Whether the model itself gave a legal answer."""
         return self.how in ("chosen", "retried")
 
+    def has(self, *kinds: str) -> bool:
+        """Whether a part of it is of one of these kinds."""
+        return any(span.kind in kinds for span in self.spans)
+
 
 def rows(
     path: Path,
@@ -122,10 +130,10 @@ def rows(
 ) -> list[Row]:
     """Every decision of a stored run, episode by episode, in log order. `trained` are the policies that learn.
 
-    They learn where they spoke for one of these `entries` of `models:` (all, where not given). What an agent thought
-    and, with `writing`, what it wrote into its memory has rows of its own, before the one that decided and of the same
-    turn. With `options`, rows hold what the record knows of options that were not sampled (a training reads that off
-    its weights instead).
+    They learn where they spoke for one of these `entries` of `models:` (all, where not given). What an agent said
+    before it answered and, with `writing`, what it wrote into its memory has rows of its own, before the one that
+    decided and of the same turn. With `options`, rows hold what the record knows of options that were not sampled (a
+    training reads that off its weights instead).
 
     Raises TrajectoryError where the record lacks what the learner needs of a trained policy's call.
     """
@@ -228,23 +236,25 @@ def _episode(run: Run, table: int, spec: _Episode, of: Mapping[_Key, list[Record
             reward=rewards[place],
             ended=ends.get(agent, "") if last[agent] == place else "",
         )
-        told = (*WRITING, THINKING) if spec.writing else (THINKING,)
-        found += [_beside(row, each, spec) for each in made[place][:-1] if each.purpose in told]
-        found.append(replace(row, **_said(call, spec)))
+        told = {**SAYING, **WRITING} if spec.writing else SAYING
+        found += [_beside(row, each, told[each.purpose], spec) for each in made[place][:-1] if each.purpose in told]
+        found.append(replace(row, **_said(call, "action", spec)))
         turns[agent] += 1
     return found
 
 
-def _beside(row: Row, call: RecordedCall, spec: _Episode) -> Row:
-    """What was thought, or written into the memory, before the row's decision: a row of the same decision."""
-    said = _said(call, spec)
-    completion, thought = call.completion, call.purpose == THINKING
-    whole = completion.finish in (("stop", "length") if thought else ("stop",)) and not completion.error
-    span = Span(kind="think" if thought else "summary", start=0, stop=len(completion.ids))
-    return replace(row, **said, answer=completion.text, how="chosen" if whole else "faulted", spans=(span,))
+def _beside(row: Row, call: RecordedCall, kind: Kind, spec: _Episode) -> Row:
+    """What was said, or written into the memory, before the row's answer: a row of the same decision."""
+    said = _said(call, kind, spec)
+    answer: JSON = call.completion.text
+    if said["options"]:
+        answer, _ = parse(Choice(options=said["options"]), call.completion.text)
+    ends = ("stop", "length") if kind in ("think", "subgoal") else ("stop",)
+    whole = answer is not None and call.completion.finish in ends and not call.completion.error
+    return replace(row, **said, answer=answer, how="chosen" if whole else "faulted")
 
 
-def _said(call: RecordedCall | None, spec: _Episode) -> dict[str, Any]:
+def _said(call: RecordedCall | None, kind: Kind, spec: _Episode) -> dict[str, Any]:
     """What a call adds to a row."""
     if call is None:
         return {"trained": False}
@@ -274,6 +284,7 @@ def _said(call: RecordedCall | None, spec: _Episode) -> dict[str, Any]:
         "options": tuple(form.get("choice", ())),
         "option_logprobs": completion.option_logprobs if spec.options else (),
         "bounds": (form["text"], max(min(most, room), 2)) if "text" in form else None,
+        "spans": (Span(kind=kind, start=0, stop=len(completion.ids)),),
     }
 
 

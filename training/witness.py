@@ -1,22 +1,25 @@
-"""What slots ask of episodes that are over: other courses, truths, whole states, a judge's view, a script's answers.
+"""What slots ask of episodes that are over: other courses, truths, whole states, a judge's view, a script's answers,
+what teachers are shown.
 
-It joins a recipe to `hindsight` and `judging`. What it needs of the scenario is looked for before anything is played.
+It joins a recipe to `hindsight`, `judging`, `showing` and `skills`. What it needs of the scenario is looked for before
+anything is played.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from msgspec.structs import replace
 
+from agents.engines.encoding import Encoder
 from sim.calls import Voice
 from sim.scenarios.located import nearest
 from sim.scenarios.resolve import ResolveError, resolve
 from sim.scenarios.scenario_schema import Scenario
 from sim.streams import Streams
-from sim.types import Agent, Member
+from sim.types import JSON, Agent, EngineFailure, Member, Message
 from training.constraint import Masks
 from training.critic import Valuer, read_states
 from training.extras import Extras
@@ -24,12 +27,15 @@ from training.hindsight import Truth, counterfactual, demonstrations, known, sta
 from training.judging import Bench
 from training.labels import demonstrated
 from training.learner import Learner
-from training.plan import Plan, TrainingError, scripted
+from training.plan import Plan, TrainingError, scripted, shows
 from training.policy import Base
 from training.recipe import heads_of
 from training.retold import Past
 from training.reward import InfoGain, Judge, Regret
 from training.rows import Sample
+from training.showing import Shown, example, exemplary, shown
+from training.skills import Finder
+from training.slots import RefKL
 from training.trajectory import Row
 
 
@@ -60,8 +66,11 @@ class Witness:
                 self._benches.append(Bench(source, voice, folder / "judgements", self._luck))
             if isinstance(source, InfoGain):
                 self._truths[source.truth] = cast("Truth", self._named("reward info_gain: truth", source.truth))
-        self._term = scripted(plan.recipe)
-        self._script: Any = self._named("extra ce: teacher", self._term.teacher) if self._term else None
+        labels, self._pull = scripted(plan.recipe), shows(plan.recipe)
+        self._script = self._minds("extra ce: teacher", labels.teacher, labels.settings) if labels else None
+        if self._pull:
+            self._encoder = Encoder(base.tokenizer, base.name, base.longest)
+            self._texts = self._shows(self._pull, scenario, voices, learning, folder / "skills")
 
     def extras(self, rows: Sequence[Row], found: Extras, learners: Mapping[str, Learner], update: int) -> Extras:
         """The extras with what the rows' episodes say of them. Raises TrainingError where they do not say it."""
@@ -88,21 +97,86 @@ class Witness:
 
     def lessons(self, rows: Sequence[Row], kept: Sequence[int], name: str, update: int) -> dict[int, list[Sample]]:
         """What the scripted teacher would say in the policy's seats; none without one. Raises TrainingError."""
-        if self._term is None:
+        if self._script is None:
             return {}
         try:
-            answers = demonstrations(rows, Past(self._runs), self._mind, self._luck.sub("script", update))
+            answers = demonstrations(rows, Past(self._runs), self._script, self._luck.sub("script", update))
             return demonstrated(rows, kept, name, answers, self._masks)
         except ValueError as error:
             raise TrainingError(f"{self._recipe.name}: {error}") from error
 
-    def _mind(self, member: Member) -> Agent:
-        assert self._term is not None
+    def shown(self, rows: Sequence[Row], update: int) -> Shown:
+        """What a teacher that is shown something reads before each row's prompt. Raises TrainingError."""
+        if self._pull is None:
+            return Shown((), {})
         try:
-            agent: Agent = self._script(member, **self._term.settings)
-        except TypeError as error:
-            raise ValueError(f"{self._term.teacher} does not take its settings: {error}") from error
-        return agent
+            texts = self._texts(rows, update)
+        except ValueError as error:
+            raise TrainingError(f"{self._recipe.name}: {error}") from error
+        return shown(rows, texts, self._encoder, self._pull.tokens, self._base.longest)
+
+    def _shows(
+        self,
+        pull: RefKL,
+        scenario: Scenario,
+        voices: Mapping[str, Voice],
+        learning: Collection[str],
+        folder: Path,
+    ) -> Callable[[Sequence[Row], int], Mapping[int, str]]:
+        """What gives the texts of an update's rows. Raises TrainingError."""
+        try:
+            self._encoder.turn(Message(role="system", text="?"))
+        except EngineFailure as error:
+            raise TrainingError(f"{self._recipe.name}: extra ref_kl: shown: {error}") from error
+        if pull.shown == "skills":
+            if pull.skills:
+                text = self._read(pull)
+                return lambda rows, _update: dict.fromkeys(range(len(rows)), text)
+            entry = next(iter(learning))
+            found = Finder(
+                *(voices[entry], self._encoder, folder, self._luck),
+                context=scenario.models[entry].context,
+                most=pull.tokens,
+            )
+            return lambda rows, update: found.texts(rows, Past(self._runs), update)
+        if not pull.script:
+            return lambda rows, _update: exemplary(rows)
+        mind = self._minds("extra ref_kl: script", pull.script, pull.settings)
+
+        def demonstrate(rows: Sequence[Row], update: int) -> dict[int, str]:
+            said = demonstrations(rows, Past(self._runs), mind, self._luck.sub("shown", update))
+            return {index: example(answer) for index, answer in said.items()}
+
+        return demonstrate
+
+    def _read(self, pull: RefKL) -> str:
+        """The skills of a file. Raises TrainingError."""
+        file, where = self._where / pull.skills, f"{self._recipe.name}: extra ref_kl: skills"
+        try:
+            text = file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise TrainingError(
+                f"{where}: {file} cannot be read as a UTF-8 text beside the scenario: {error}"
+            ) from None
+        if not text:
+            raise TrainingError(f"{where}: {file} is empty; expected skills in words")
+        takes = len(self._encoder.turn(Message(role="system", text=text)))
+        if takes > pull.tokens:
+            raise TrainingError(f"{where}: {file} takes {takes} tokens; expected {pull.tokens}, or set tokens: {takes}")
+        return text
+
+    def _minds(self, key: str, path: str, settings: Mapping[str, JSON]) -> Callable[[Member], Agent]:
+        """What makes a scripted agent; it raises ValueError where that does not take its settings."""
+        script: Any = self._named(key, path)
+
+        def mind(member: Member) -> Agent:
+            try:
+                agent: Agent = script(member, **settings)
+            except TypeError as error:
+                raise ValueError(f"{path} does not take its settings: {error}") from error
+            return agent
+
+        return mind
 
     def _encode(self, text: str) -> Sequence[int]:
         ids: Sequence[int] = self._base.tokenizer.encode(text, add_special_tokens=False)

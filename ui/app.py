@@ -13,13 +13,14 @@ import streamlit as st
 from sim.commands.failures import BadInput
 from sim.library import NoSuchRun
 from sim.record.committed import SchemaMismatch
+from sim.record.sqlite import FileFailure
 from sim.scenarios.located import ScenarioError
 from sim.steering.live import Refused
 from ui.controls import PASSWORD
 from ui.markup import failure, style
 from ui.views import agent, compare, interview, live, measures, play, runs, training, whatif
 
-KNOWN = (BadInput, NoSuchRun, SchemaMismatch, ScenarioError, Refused, FileNotFoundError)
+KNOWN = (BadInput, NoSuchRun, SchemaMismatch, FileFailure, ScenarioError, Refused, FileNotFoundError)
 """What goes wrong by nobody's defect; its text says what."""
 VIEWS: dict[str, dict[str, tuple[Callable[[], None], str, str]]] = {
     "Runs": {
@@ -51,13 +52,18 @@ def main() -> None:
         return
     pages = {
         section: [
-            st.Page(_guarded(draw), title=title, icon=icon, url_path=address, default=address == "runs")
+            st.Page(_guarded(draw), title=title, icon=icon, url_path=address)
             for address, (draw, title, icon) in views.items()
         ]
         for section, views in VIEWS.items()
     }
-    st.session_state["pages"] = {one.url_path or "runs": one for group in pages.values() for one in group}
-    st.navigation(pages).run()
+    st.session_state["pages"] = {one.url_path: one for group in pages.values() for one in group}
+    st.navigation({"": [st.Page(_home, title="Agora", default=True, visibility="hidden")], **pages}).run()
+
+
+def _home() -> None:
+    """Lead to the list of runs: this page is the only one without an address of its own."""
+    st.switch_page(st.session_state["pages"]["runs"], query_params=dict(st.query_params))
 
 
 def _guarded(draw: Callable[[], None]) -> Callable[[], None]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 import orjson
 
 from sim.commands.measured import about
-from sim.metrics.statistics.clusters import mean
+from sim.metrics.differences import Difference, difference
 from sim.types import Measurement
 from ui.data import Head
 
@@ -17,45 +16,25 @@ Subject = tuple[str, str]
 """Metric, and what it is about as JSON."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """A mean paired difference."""
+def tabled(found: Iterable[Difference]) -> list[dict[str, object]]:
+    """Differences as rows of a table."""
+    return [_row(one) for one in found]
 
-    metric: str
-    of: str
-    """What it is about, in words; empty: everybody."""
-    before: float
-    """Mean of the first sides of the pairs."""
-    after: float
-    """Mean of the second sides."""
-    difference: float
-    """Mean of second less first."""
-    ci: tuple[float, float] | None
-    """Student's 95% interval; None for fewer than two pairs."""
-    pairs: int
-    unit: str
 
-    @property
-    def apart(self) -> bool:
-        """Whether 0 is outside of the interval."""
-        return self.ci is not None and not self.ci[0] <= 0 <= self.ci[1]
-
-    @property
-    def row(self) -> dict[str, object]:
-        """As a row of a table."""
-        low, high = self.ci or (None, None)
-        return {
-            "metric": self.metric,
-            "of": self.of or "all",
-            "before": self.before,
-            "after": self.after,
-            "difference": self.difference,
-            "low": low,
-            "high": high,
-            "pairs": self.pairs,
-            "unit": self.unit,
-            "0 is outside": self.apart,
-        }
+def _row(one: Difference) -> dict[str, object]:
+    low, high = one.estimate.ci or (None, None)
+    return {
+        "metric": one.metric,
+        "of": about(one) or "all",
+        "before": one.base,
+        "after": one.treated,
+        "difference": one.estimate.value,
+        "low": low,
+        "high": high,
+        "pairs": one.pairs,
+        "unit": one.unit,
+        "apart": one.apart,
+    }
 
 
 def subject(one: Measurement) -> Subject:
@@ -75,7 +54,8 @@ def within(one: Sequence[Measurement], other: Sequence[Measurement]) -> list[Dif
     for key in first.keys() & second.keys():
         if first[key].of:
             pairs.setdefault(key[0], []).append((first[key], second[key]))
-    return [_difference(metric, "", found) for metric, found in sorted(pairs.items()) if len(found) > 1]
+    found = [difference(pairs[metric]) for metric in sorted(pairs) if len(pairs[metric]) > 1]
+    return [one._replace(of={}) for one in found if one is not None]
 
 
 def between(pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]]) -> list[Difference]:
@@ -84,26 +64,8 @@ def between(pairs: Sequence[tuple[Sequence[Measurement], Sequence[Measurement]]]
     if not sides:
         return []
     common = set.intersection(*(set(first) & set(second) for first, second in sides))
-    return [
-        _difference(key[0], about(sides[0][0][key]), [(first[key], second[key]) for first, second in sides])
-        for key in sorted(common)
-    ]
-
-
-def _difference(metric: str, of: str, pairs: Sequence[tuple[Measurement, Measurement]]) -> Difference:
-    before = [one.value or 0.0 for one, _ in pairs]
-    after = [other.value or 0.0 for _, other in pairs]
-    each = [there - here for here, there in zip(before, after, strict=True)]
-    return Difference(
-        metric=metric,
-        of=of,
-        before=fmean(before),
-        after=fmean(after),
-        difference=fmean(each),
-        ci=mean(each).ci,
-        pairs=len(pairs),
-        unit=pairs[0][0].unit,
-    )
+    found = [difference([(first[key], second[key]) for first, second in sides]) for key in sorted(common)]
+    return [one for one in found if one is not None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

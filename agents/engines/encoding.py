@@ -31,6 +31,7 @@ class Encoder:
         self._lock = threading.Lock()
         self.mask = lru_cache(4096)(self._build_mask)
         self.chat = lru_cache(4096)(self._chat)
+        self._frame = lru_cache(8)(self._build_frame)
 
     def prompt(self, messages: tuple[Message, ...]) -> Tokens:
         """The chat as token ids. Texts that spell a special token are broken up: nobody but the engine takes turns.
@@ -41,6 +42,21 @@ class Encoder:
         if len(ids) >= self._limit:
             raise Refused(f"a prompt of {len(ids)} tokens leaves no room in a context of {self._limit}")
         return ids
+
+    def turn(self, message: Message, most: int | None = None) -> Tokens:
+        """A message alone, as a turn that nobody is asked to answer, its text cut to a turn of `most` tokens.
+
+        Empty where no text fits. Raises EngineFailure where the template takes no such message alone.
+        """
+        before, after = self._frame(message.role)
+        ids = self._canonical(message.text)
+        room = len(ids) if most is None else most - len(before) - len(after)
+        return (*before, *ids[:room], *after) if room > 0 else ()
+
+    def cut(self, text: str, most: int) -> str:
+        """The text's first `most` tokens."""
+        ids = self._canonical(text)
+        return self.decode(ids[: max(0, most)]) if len(ids) > most else text
 
     def choices(self, options: tuple[str, ...], room: int) -> ChoiceMask:
         """The options as token sequences of this model. Raises Refused where they're ambiguous or too long."""
@@ -64,6 +80,22 @@ class Encoder:
             text: str = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text
 
+    def _build_frame(self, role: str) -> tuple[Tokens, Tokens]:
+        """What stands before and after the text of a message that is alone."""
+        try:
+            with self._lock:
+                chat = [{"role": role, "content": _PLACE}]
+                shown = self._tokenizer.apply_chat_template(chat, tokenize=False)
+                before, place, after = shown.partition(_PLACE)
+                parts = [tuple(self._tokenizer.encode(part, add_special_tokens=False)) for part in (before, after)]
+        except Exception as error:
+            raise EngineFailure(
+                f"the chat template of {self._name} takes no message of {role} alone: {error}"
+            ) from error
+        if not place:
+            raise EngineFailure(f"the chat template of {self._name} leaves out a message of {role} that is alone")
+        return parts[0], parts[1]
+
     def _chat(self, messages: tuple[Message, ...]) -> Tokens:
         chat = [{"role": m.role, "content": self._mark.sub(_broken, m.text)} for m in messages]
         try:
@@ -84,6 +116,10 @@ class Encoder:
         with self._lock:
             ids: list[int] = self._tokenizer.encode(self._mark.sub(_broken, text), add_special_tokens=False)
         return ids
+
+
+_PLACE = "[the text]"
+"""Stands for a message's text in a template."""
 
 
 def _broken(mark: re.Match[str]) -> str:

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from sim.cores import cores
+
 PARENT = "AGORA_VLLM_PARENT"
 """Environment variable with the process id of the program: when it is gone, so are the workers."""
 LOG = "vllm.log"
@@ -39,8 +41,8 @@ def environment(folder: Path, offline: bool) -> Iterator[None]:
     if _is_cpu_build():
         # Unpinned, or two engines would share one core. The scheduler's process gets a core of its own where there
         # are more than two; of two, leaving one idle costs more (64 prompts: 47 s against 27 s).
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
-        ours |= {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(cores - 1 if cores > 2 else cores)}
+        there = cores()
+        ours |= {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": str(there - 1 if there > 2 else there)}
         # Small functions would otherwise be compiled at their first call, by a C++ compiler.
         ours["TORCHDYNAMO_DISABLE"] = "1"
     for name, value in ours.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,9 +30,9 @@ SETTABLE = "A world parameter that may change, or models.NAME.key, from then on.
 
 def main() -> None:
     """Run a command; what goes wrong by the user's doing is one line and exit code 2."""
-    from sim.commands.failures import exit_code
+    from sim.commands.failures import exit_code, leave
 
-    sys.exit(exit_code(app))
+    leave(exit_code(app))
 
 
 def _version(wanted: bool) -> None:

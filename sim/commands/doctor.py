@@ -16,6 +16,8 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from sim.cores import cores
+
 CORE = ("simpy", "mesa", "networkx", "pydantic", "sqlmodel", "typer", "rich", "pyyaml", "orjson", "filelock")
 LEAST_PYTHON = (3, 11)
 LEAST_SQLITE = (3, 35)
@@ -107,12 +109,11 @@ def _runs_folder(runs: Path) -> Line:
 
 
 def _machine() -> Line:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         memory = f", {os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:,.0f} GiB memory"
     except (AttributeError, ValueError, OSError):
         memory = ""
-    return Line(what="machine", ok=True, found=f"{cores} cores{memory}")
+    return Line(what="machine", ok=True, found=f"{cores()} cores{memory}")
 
 
 def _models() -> Iterator[Line]:

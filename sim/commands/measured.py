@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from rich.table import Table
 
 from sim.commands.terminal import columns, number, short
+from sim.metrics.differences import Difference
 from sim.types import JSON, Measurement
 
 ROWS = 12
@@ -55,8 +56,8 @@ def _natural(value: JSON) -> list[tuple[int, float, str]]:
     return [(0, float(part), "") if part.isdecimal() else (1, 0.0, part) for part in parts if part]
 
 
-def about(one: Measurement) -> str:
-    """What a measurement is about, in words; empty: everything."""
+def about(one: Measurement | Difference) -> str:
+    """What a number is about, in words; empty: everything."""
     return ", ".join(f"{key} {short(value)}" for key, value in sorted(one.of.items()))
 
 

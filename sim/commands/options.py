@@ -10,7 +10,11 @@ import typer
 Folder = Annotated[Path, typer.Option("--runs", help="Folder of the runs.", envvar="AGORA_RUNS")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the start of one, `last`, or its file.")]
 RunNames = Annotated[
-    list[str], typer.Argument(metavar="RUN…", help="Ids of runs, starts of them, `last`, or their files.")
+    list[str],
+    typer.Argument(
+        metavar="RUN…",
+        help="Ids of runs, starts of them, `last`, or their files; 'frost-*' is all that start so, forks too.",
+    ),
 ]
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another value for a key.")]
 Budget = Annotated[int | None, typer.Option(help="Pause, resumably, once this many tokens are spent.")]

@@ -58,9 +58,11 @@ class _Display:
         self.session = session
 
     def interrupt(self, _signal: int, _frame: FrameType | None) -> None:
-        """Once: stop before the next event; again: now; before the run has begun: at once."""
+        """Once: stop before the next event; again: now; before the run has begun, or an engine is there: at once."""
         host = self.session.host if self.session else None
-        if host is None or host.stop == "now":
+        pool = self.session.pool if self.session else None
+        starting = pool is not None and any(engine.starting for engine in pool.engines.values())
+        if host is None or starting or host.stop == "now":
             raise KeyboardInterrupt
         host.stop = "now" if host.stop else "tick"
 

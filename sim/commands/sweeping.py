@@ -29,6 +29,7 @@ from rich.text import Text
 
 from sim.commands.failures import exit_code
 from sim.commands.progress import watched
+from sim.cores import cores
 from sim.library import measure, scenario_of, status_of
 from sim.quantities import readable
 from sim.record.reader import Run
@@ -108,10 +109,10 @@ class Together:
     def __init__(self, path: Path, scenario: Scenario, pools: dict[Path, Pool]) -> None:
         pool = pools.setdefault(scenario.base, Pool(scenario.base))
         models = {name: settings for name, settings in scenario.models.items() if not settings.person}
-        engines = {name: pool.engine(settings) for name, settings in models.items()}
+        self._engines = {name: pool.engine(settings) for name, settings in models.items()}
         self._session: Session | None = None
         self._stops = 0
-        play = partial(_played, path, self._attach, engines=engines)
+        play = partial(_played, path, self._attach, engines=self._engines)
         self._thread = Thread(target=exit_code, args=(play,), name=path.stem)
         self._thread.start()
 
@@ -122,6 +123,8 @@ class Together:
         """Whether it has ended, however."""
         if self._stops and self._session is not None and (host := self._session.host) is not None:
             host.stop = "tick" if self._stops == 1 else "now"
+            for engine in self._engines.values():
+                engine.give_up()
         return not self._thread.is_alive()
 
     def stop(self) -> None:
@@ -154,7 +157,7 @@ def play(paths: Sequence[Path], jobs: int | None = None, quiet: bool = False) ->
     def start(path: Path) -> Playing:
         return Together(path, scenarios[path], pools) if modelled else Apart(path)
 
-    board = Board(paths, jobs or (AT_ONCE if modelled else os.cpu_count() or 1), start)
+    board = Board(paths, jobs or (AT_ONCE if modelled else cores()), start)
     before = signal.signal(signal.SIGINT, board.interrupt)
     try:
         with (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -24,6 +24,8 @@ from sim.types import JSON, Measurement, Record, Secret
 
 BESIDE = ("name", "seed", "measure", "record", "limits", "tables")
 """Keys of a scenario in which runs of one condition may differ."""
+RESCORER = "sim.studies.rescoring:Rescorer"
+"""Engine of a fork in which nothing is done anew: the answers of its parent are scored by another model."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -42,6 +44,8 @@ class Relative:
     """Which luck it had after it."""
     change: str = ""
     """What its scenario has that its parent's has not, as JSON; empty: nothing."""
+    rescorings: list[Relative] = field(default_factory=list)
+    """Forks in which its answers are scored by others; they are among its runs by this alone."""
 
     @property
     def condition(self) -> Mapping[str, JSON]:
@@ -111,6 +115,11 @@ def changed(parent: Mapping[str, object], child: Mapping[str, object]) -> str:
     return orjson.dumps(more).decode() if more else ""
 
 
+def rescored(scenario: Mapping[str, Any]) -> bool:
+    """Whether a run holds another one's answers, scored: it shows nothing of what a change does."""
+    return any(model.get("engine") == RESCORER for model in (scenario.get("models") or {}).values())
+
+
 @contextmanager
 def opened(paths: Sequence[Path], secrets: Sequence[Secret] = ()) -> Iterator[list[Relative]]:
     """Finished runs and the finished forks of them, and of these, in the same folders; closed at the end."""
@@ -121,7 +130,7 @@ def opened(paths: Sequence[Path], secrets: Sequence[Secret] = ()) -> Iterator[li
             manifest = manifests[path]
             scenario: dict[str, Any] = read_yaml(manifest.scenario, path.name).data
             parent = found.get(Path(manifest.parent)) if manifest.fork_tick is not None else None
-            found[path] = Relative(
+            one = Relative(
                 id=manifest.id,
                 record=stack.enter_context(Run(path, secrets)),
                 scenario=scenario,
@@ -130,6 +139,10 @@ def opened(paths: Sequence[Path], secrets: Sequence[Secret] = ()) -> Iterator[li
                 replicate=manifest.replicate if parent else 0,
                 change=changed(parent.scenario, scenario) if parent else "",
             )
+            if parent and rescored(scenario):
+                parent.rescorings.append(one)
+            else:
+                found[path] = one
         yield list(found.values())
 
 

@@ -16,6 +16,7 @@ from sim.metrics.frames import Frames, frames
 from sim.metrics.integrity import faults
 from sim.metrics.repetition import SHORTEST, degenerate, repeated_share, tokens
 from sim.metrics.statistics.clusters import mean, ratio
+from sim.metrics.statistics.given import share_of
 from sim.metrics.statistics.shares import by, estimated, share, share_by
 from sim.types import Measurement, Record
 
@@ -158,9 +159,8 @@ def truncation(record: Record) -> Iterator[Measurement]:
 
 def failure_ratio(cut_failed: int, cut: int, failed: int, rest: int) -> float | None:
     """Failures per cut-off call over failures per other call; None where a kind is missing or the rest never fails."""
-    if not cut or not rest or not failed:
-        return None
-    return (cut_failed / cut) / (failed / rest)
+    short, whole = share_of(cut_failed, cut), share_of(failed, rest)
+    return None if short is None or not whole else short / whole
 
 
 def call_failures(record: Record) -> Iterator[Measurement]:

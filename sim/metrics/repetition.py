@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from sim.metrics.statistics.given import whole
+
 SHORTEST = 20
 """Tokens below which a text is not looked at: votes and short answers repeat by right."""
 
@@ -30,6 +32,7 @@ def tokens(text: str) -> list[str]:
 
 def repeated_share(words: Sequence[str], n: int = 2) -> float | None:
     """1 − distinct n-grams over all n-grams; None for a text without one."""
+    n = whole("n", n, 1)
     grams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
     return 1 - len(set(grams)) / len(grams) if grams else None
 

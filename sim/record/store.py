@@ -12,19 +12,19 @@ import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
-from functools import cache
+from functools import lru_cache
 from hashlib import blake2b
+from itertools import accumulate, chain, count, islice
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, Self, TypeAlias
 
 from filelock import BaseFileLock, Timeout
 from sqlalchemy import Connection, Engine, insert, update
-from sqlalchemy.exc import DBAPIError
 
 from sim.record.committed import Committed, Row, lock_of
 from sim.record.schema import RUN_FILE, TABLES, Manifest
-from sim.record.sqlite import compiled, create, writable
+from sim.record.sqlite import FileFailure, compiled, create, writable
 
 Durable: TypeAlias = Literal["normal", "power"]
 """What committed rows survive: the death of the process, or a power cut too."""
@@ -33,10 +33,14 @@ BATCH = 2_000
 """Most rows of a transaction."""
 INTERVAL = 0.25
 """Seconds since the last commit after which the next row, or a look at `commit_due`, begins another."""
+HEIGHT = 50
+"""Rows of a statement where there are that many."""
 RECENT = 65_536
 """Texts remembered as already kept."""
 
 _MANIFEST = "run"
+_NO_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC", "SQLITE_IOERR_SHMSIZE")
+"""What SQLite calls a full disk, or a quota that is used up."""
 
 
 class RunLocked(Exception):
@@ -47,6 +51,10 @@ class RecordFailure(Exception):
     """The record can no longer be written: disk full, file locked, or a row that does not fit its table."""
 
 
+class DiskFull(RecordFailure):
+    """There is no more room for the record. What is committed is kept, and the run can be gone on with."""
+
+
 class Store(Committed):
     """Writes one run. `put`, `text`, `update` and `flush` belong to one thread; reading is free."""
 
@@ -55,10 +63,10 @@ class Store(Committed):
         self._lock = lock
         self._writing = writable(path, "FULL" if durable == "power" else "NORMAL")
         self._connection = self._writing.connect()
-        self._pending: dict[str, list[Row]] = {}
-        """Rows by table."""
+        self._pending: dict[str, list[Any]] = {}
+        """Values by table, row after row: tuples that wait are walked by the garbage collector again and again."""
         self._waiting = 0
-        """How many they are."""
+        """How many rows they are."""
         self._committed = monotonic()
         self._recent: OrderedDict[bytes, None] = OrderedDict()
         self._closed = False
@@ -112,10 +120,10 @@ class Store(Committed):
 
     def put(self, table: str, row: Row) -> None:
         """Take a row for a table, in the order of its columns. Raises RecordFailure where rows cannot be written."""
-        rows = self._pending.get(table)
-        if rows is None:
-            rows = self._pending[table] = []
-        rows.append(row)
+        values = self._pending.get(table)
+        if values is None:
+            values = self._pending[table] = []
+        values.extend(row)
         self._waiting += 1
         if self._failure is not None or self._waiting >= BATCH or monotonic() - self._committed > INTERVAL:
             self.flush()
@@ -154,16 +162,20 @@ class Store(Committed):
         if self._failure is None:
             try:
                 with self._connection.begin():
-                    for table, rows in self._pending.items():
-                        _insert(self._connection, table, rows)
+                    rows = sum(_insert(self._connection, table, values) for table, values in self._pending.items())
+                    if rows != self._waiting:
+                        raise ValueError(f"{self._waiting} rows have the values of {rows}")
                     if fields:
                         self._connection.execute(update(TABLES[_MANIFEST]).values(**fields))
-            except DBAPIError as problem:  # what the driver said, without a thousand parameters
-                self._failure = problem.orig
+            except FileFailure as problem:
+                self._failure = problem.__cause__
             except Exception as problem:
                 self._failure = problem
         if self._failure is not None:
-            raise RecordFailure(f"{self.path} cannot be written: {self._failure}") from self._failure
+            message = f"{self.path} cannot be written: {self._failure}"
+            if getattr(self._failure, "sqlite_errorname", "").startswith(_NO_ROOM):
+                raise DiskFull(f"{message}; make room, then: agora resume {self.path.stem}") from self._failure
+            raise RecordFailure(message) from self._failure
         self._pending = {}
         self._waiting = 0
         self._committed = monotonic()
@@ -211,12 +223,17 @@ def _build(path: Path, manifest: Manifest, known: Mapping[str, list[Row]]) -> No
     for leftover in (new, new.with_name(new.name + "-journal")):
         leftover.unlink(missing_ok=True)
     engine = create(new)
-    with engine.begin() as connection:
-        RUN_FILE.create_all(connection)
-        connection.execute(insert(TABLES[_MANIFEST]).values(**manifest.model_dump()))
-        for table, rows in known.items():
-            _insert(connection, table, rows)
-    engine.dispose()
+    try:
+        with engine.begin() as connection:
+            RUN_FILE.create_all(connection)
+            connection.execute(insert(TABLES[_MANIFEST]).values(**manifest.model_dump()))
+            for table, rows in known.items():
+                _insert(connection, table, list(chain.from_iterable(rows)))
+    except BaseException:
+        new.unlink()
+        raise
+    finally:
+        engine.dispose()
     new.rename(path)
 
 
@@ -229,13 +246,39 @@ def _settle(engine: Engine) -> None:
     engine.dispose()
 
 
-@cache
-def _statement(table: str) -> str:
-    """A text that is there already is the same text."""
+def _insert(connection: Connection, table: str, values: list[Any]) -> int:
+    """Insert rows whose values follow one another; how many they are.
+
+    Binding takes most of the time: so there are many rows a statement, in which a column of one value is bound once.
+    """
+    if not values:
+        return 0
+    width = len(TABLES[table].columns)
+    columns = [values[place::width] for place in range(width)]
+    rows = len(columns[0])
+    same = tuple(column[0] == column[-1] and column.count(column[0]) == rows for column in columns)
+    shared = [column[0] for column, one in zip(columns, same, strict=True) if one]
+    others = chain.from_iterable(
+        zip(*(column for column, one in zip(columns, same, strict=True) if not one), strict=True)
+    )
+    for height, times in ((HEIGHT, rows // HEIGHT), (1, rows % HEIGHT)):
+        if times:
+            binds = [(*shared, *islice(others, height * same.count(False))) for _ in range(times)]
+            connection.exec_driver_sql(_statement(table, same, height), binds)
+    return rows
+
+
+@lru_cache
+def _statement(table: str, same: tuple[bool, ...], height: int) -> str:
+    """Inserts so many rows: its first parameters are the columns that are the `same` in all of them.
+
+    A text that is there already is the same text.
+    """
     bare = insert(TABLES[table])
-    return compiled(bare.prefix_with("OR IGNORE") if table == "texts" else bare)
-
-
-def _insert(connection: Connection, table: str, rows: list[Row]) -> None:
-    if rows:
-        connection.exec_driver_sql(_statement(table), rows)
+    into, values, _ = compiled(bare.prefix_with("OR IGNORE") if table == "texts" else bare).partition(" VALUES ")
+    shared = list(accumulate(map(int, same)))
+    others = count(shared[-1] + 1)
+    rows = (
+        [f"?{place if one else next(others)}" for one, place in zip(same, shared, strict=True)] for _ in range(height)
+    )
+    return into + values + ", ".join(f"({', '.join(row)})" for row in rows)

@@ -7,18 +7,14 @@ world are compared in pairs wherever a run of each shares the luck: the same see
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import exp, log
-from statistics import fmean
 from string import ascii_uppercase
 from typing import NamedTuple, TypeAlias
 
 import orjson
 
-from sim.commands.measured import about
 from sim.commands.terminal import short
+from sim.metrics.differences import Difference, difference
 from sim.metrics.pooling import pooled
-from sim.metrics.statistics.clusters import Estimate
-from sim.metrics.statistics.paired import effect
 from sim.report.gather import Gathered
 from sim.types import JSON, Measurement
 
@@ -98,19 +94,6 @@ def _told(value: JSON) -> str:
     return "nothing" if value is _NONE else short(value)
 
 
-class Difference(NamedTuple):
-    """What a condition changes of one number."""
-
-    metric: str
-    about: str
-    unit: str
-    base: float
-    treated: float
-    estimate: Estimate
-    p: float
-    pairs: int
-
-
 def differences(base: Condition, other: Condition) -> tuple[list[Difference], int]:
     """Of each number that pairs have: the mean of treated less base, of ratios their quotient; and how many pairs."""
     sides = [_by_luck(condition) for condition in (base, other)]
@@ -119,7 +102,7 @@ def differences(base: Condition, other: Condition) -> tuple[list[Difference], in
     subjects = dict.fromkeys(key for at in shared for key in sides[0][at])
     for key in subjects:
         there = [(sides[0][at][key], sides[1][at][key]) for at in shared if key in sides[0][at] and key in sides[1][at]]
-        if there and (one := _difference(there)) is not None:
+        if (one := difference(there)) is not None:
             found.append(one)
     return found, len(shared)
 
@@ -138,24 +121,6 @@ def _one(same: Mapping[str, Sequence[Measurement]]) -> Sequence[Measurement]:
 
 def _subject(one: Measurement) -> Subject:
     return one.metric, orjson.dumps(one.of, option=orjson.OPT_SORT_KEYS)
-
-
-def _difference(there: Sequence[tuple[Measurement, Measurement]]) -> Difference | None:
-    first = there[0][0]
-    base, treated = ([float(one.value or 0) for one in side] for side in zip(*there, strict=True))
-    on_logs = first.unit == "ratio" and min(*base, *treated) > 0
-    sides = [[log(value) for value in side] for side in (base, treated)] if on_logs else [base, treated]
-    found = effect(*sides)
-    if found is None:
-        return None
-    estimate = _from_logs(found.estimate) if on_logs else found.estimate
-    unit = "times" if on_logs else first.unit
-    return Difference(first.metric, about(first), unit, fmean(base), fmean(treated), estimate, found.p, len(there))
-
-
-def _from_logs(one: Estimate) -> Estimate:
-    ci = (exp(one.ci[0]), exp(one.ci[1])) if one.ci else None
-    return one._replace(value=None if one.value is None else exp(one.value), ci=ci)
 
 
 def means(condition: Condition) -> list[Measurement]:

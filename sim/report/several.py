@@ -7,10 +7,11 @@ Hochberg 1995). Where no luck is shared conditions stand side by side, without a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isclose
 
+from sim.commands.measured import about
+from sim.metrics.differences import Difference
 from sim.metrics.statistics.multiplicity import adjusted, benjamini_hochberg
-from sim.report.compare import Condition, Difference, conditions, differences, luck, means
+from sim.report.compare import Condition, conditions, differences, luck, means
 from sim.report.gather import Gathered
 from sim.report.model import Block, Cell, Note, Plot, Points, Section, Table, num, shown
 from sim.report.numbers import HONESTY, VERDICT, families, family, forest, labels, measures
@@ -21,8 +22,6 @@ DRAWN = 25
 """Most differences in a figure."""
 RUNS = 40
 """Most runs side by side."""
-ALIKE = "all pairs alike"
-"""In place of an interval without width: luck changes nothing there, so pairs of one seed are one observation."""
 LEVEL = 0.05
 """Rate of false discoveries."""
 
@@ -110,10 +109,10 @@ def _compared(base: Condition, other: Condition, anchor: str) -> Section:
         )
         return Section(anchor=anchor, title=title, blocks=(what, note))
     found = [one for one in found if one.metric != VERDICT]
-    found.sort(key=lambda one: (family(one.metric) == HONESTY, bool(one.about), one.metric, one.about))
+    found.sort(key=lambda one: (family(one.metric) == HONESTY, bool(one.of), one.metric, about(one)))
     kept = found[:ROWS]
     blocks: list[Block] = [what, _told(base, other, pairs)]
-    drawn = [one for one in kept if not one.about and one.unit and one.estimate.ci and family(one.metric) != HONESTY]
+    drawn = [one for one in kept if not one.of and one.unit and one.estimate.ci and family(one.metric) != HONESTY]
     for unit in dict.fromkeys(one.unit for one in drawn):
         blocks.append(_forest(title, unit, [one for one in drawn if one.unit == unit][:DRAWN]))
     blocks += _tables(kept, len(found) - len(kept))
@@ -131,7 +130,8 @@ def _told(base: Condition, other: Condition, pairs: int) -> Note:
     if len(seeds) == 1 and pairs > 1:
         text += " All pairs are of one seed: they speak of what follows this moment of this run, not of other seeds."
     if pairs < 6:
-        text += f" With {pairs} pair{'s' * (pairs > 1)} no p is below {2 / 2**pairs:.3g}."
+        few = f" With {pairs} pair{'s' * (pairs > 1)} no p is below {2 / 2**pairs:.3g}"
+        text += few + ("; what differs alike in all has no interval." if pairs > 1 else ".")
     return Note(text=text)
 
 
@@ -142,11 +142,10 @@ def _tables(kept: Sequence[Difference], left: int) -> list[Table]:
     rows: tuple[list[tuple[Cell, ...]], list[tuple[Cell, ...]]] = ([], [])
     for one, standing, rate in zip(kept, stands, q, strict=True):
         ci = one.estimate.ci
-        alike = ci is not None and isclose(*ci, rel_tol=1e-9)
-        interval = "" if ci is None else ALIKE if alike else f"{shown(ci[0])} to {shown(ci[1])}"
+        interval = f"{shown(ci[0])} to {shown(ci[1])}" if ci else ""
         tested = (interval, num(one.p), num(rate), "stands" if standing else "")
         sides = (one.unit, num(one.base), num(one.treated), num(one.pairs))
-        rows[bool(one.about)].append((one.metric, one.about, num(one.estimate.value), *tested, *sides))
+        rows[bool(one.of)].append((one.metric, about(one), num(one.estimate.value), *tested, *sides))
     heads = ("measure", "of", "difference", "95% interval", "p", "adjusted p", "so", "unit", "first", "second", "pairs")
     general, single = map(tuple, rows)
     title = "Paired differences about everybody"

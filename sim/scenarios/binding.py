@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -270,6 +270,7 @@ def _mind(scenario: Scenario, keys: Keys, entry: CastEntry | Taken, key: str = "
         message = f"no model is named {shown(entry.model)}; {nearest(entry.model, scenario.models)}"
         raise scenario.error((*keys, "model"), message)
     _check_settings(scenario, keys, entry, mind)
+    _check_asked(scenario, keys, entry, getattr(mind, "models", ()))
     return cast("Callable[..., Agent]", mind)
 
 
@@ -287,6 +288,18 @@ def _check_settings(scenario: Scenario, keys: Keys, entry: CastEntry | Taken, mi
     for each in named:
         if each.default is each.empty and each.name not in entry.settings:
             raise scenario.error((*keys, "with", each.name), f"missing; {entry.agent} needs it")
+
+
+def _check_asked(scenario: Scenario, keys: Keys, entry: CastEntry | Taken, asked: Sequence[str]) -> None:
+    """The models that a mind says it asks are there; `asked`: `model`, and settings that name others."""
+    if "model" in asked and not entry.model:
+        known = f"one of {', '.join(scenario.models)}" if scenario.models else "an entry of models"
+        raise scenario.error((*keys, "model"), f"missing; {entry.agent} asks a model: name {known}")
+    for key in entry.settings.keys() & set(asked):
+        name = entry.settings[key]
+        if name and isinstance(name, str) and name not in scenario.models:
+            message = f"no model is named {shown(name)}; {nearest(name, scenario.models)}"
+            raise scenario.error((*keys, "with", key), message)
 
 
 def _leaves(value: JSON, keys: Keys) -> Iterator[tuple[Keys, JSON]]:

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from sim.commands.failures import BadInput
 from sim.fork import fork
+from sim.metrics.family import RESCORER
 from sim.policies import adapters
 from sim.record.committed import Committed, SchemaMismatch
 from sim.record.reader import Run
@@ -107,7 +108,7 @@ def _entry(scenario: Scenario, name: str, model: str, policy: str, path: Path, r
         raise BadInput("--model: temperature 0 gives its one answer no probability to weigh; write one above 0")
     rest = {key: value for key, value in scorer.settings.items() if key != "adapters"}
     return {
-        "engine": "sim.studies.rescoring:Rescorer",
+        "engine": RESCORER,
         "model": f"{words_of(scorer)} on {run_id}",
         **{key: getattr(scorer, key) for key in SAMPLING},
         "context": own.context,

@@ -401,7 +401,7 @@ def test_settings_of_another_kind_are_refused(setting: str, wrong: Any, wanted: 
         LLMAgent(member(), **{setting: wrong})
 
 
-@pytest.mark.parametrize("setting", ["think", "memory_tokens"])
+@pytest.mark.parametrize("setting", ["think", "subgoals", "memory_tokens"])
 @pytest.mark.parametrize("wrong", [-1, 1.5, "20s", True, [1]])
 def test_tokens_are_a_number(setting: str, wrong: Any) -> None:
     with pytest.raises(ValueError, match=rf"{setting}: .*; expected a number of tokens, 0 or more"):

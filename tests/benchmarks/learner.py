@@ -2,11 +2,12 @@
 
 Forward, loss, backward and optimiser step on identical ids, advantages and old log-probabilities: groups of eight,
 prompts ten times as long as completions, LoRA on the embedded model, β = 0, no checkpointing, the same threads. Losses
-and gradients are compared first; in bfloat16, where any other order of sums rounds otherwise, each gradient is compared
-with that of the same weights in float32 too, TRL's for every number of rows at once. TRL's own work around a step
-(sampling, rewards, logging, its data loader) is left out, and it gets the fastest of the micro-batch sizes that were
-tried, as do we unpacked. Times are CPU time on one thread, which a busy machine stretches less than wall time. TRL
-isn't among the dependencies: install it (`pip install trl`), or its column is missing.
+and gradients are compared first. In bfloat16 any other order of sums rounds otherwise: there losses are compared with
+rows fed as TRL feeds them, and gradients with those of the same weights in float32, TRL's for every number of rows at
+once. TRL's own work around a step (sampling, rewards, logging, its data loader) is left out, and it gets the fastest of
+the micro-batch sizes that were tried, as do we unpacked. Times are CPU time on one thread, which a busy machine
+stretches less than wall time. TRL isn't among the dependencies: install it (`pip install trl`), or its column is
+missing.
 
 Run: `python -m tests.benchmarks learner`.
 """
@@ -17,13 +18,14 @@ import importlib.util
 import tempfile
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import median
 from time import process_time
 from typing import Any
 
 import torch
+from msgspec import structs
 from torch import Tensor
 
 from agents.engines.embedded import embedded_model
@@ -127,9 +129,13 @@ class Ours:
     def gradient(self) -> float:
         """Loss of the step, its gradient left in the parameters."""
         total = 0.0
-        for batch in pack(merge(self.work.samples()), self.budget, share=self.share):
+        for batch in pack(merge(self.samples()), self.budget, share=self.share):
             total += self._backward(batch)
         return total
+
+    def samples(self) -> list[Sample]:
+        """What is learnt from."""
+        return self.work.samples()
 
     def _backward(self, batch: Batch) -> float:
         said = predict(self.model, batch)
@@ -148,6 +154,27 @@ class Ours:
         self.gradient()
         self.optimiser.step()
         self.optimiser.zero_grad()
+
+
+class Fed(Ours):
+    """One step of our learner, unpacked, with rows fed as TRL feeds them: to their last token, which predicts nothing.
+
+    So the forward is TRL's to the bit, or nearly, in any dtype.
+    """
+
+    def __init__(self, model: Any, work: Work, rows: int) -> None:
+        super().__init__(model, replace(work, old_bt=torch.nn.functional.pad(work.old_bt, (0, 1))), False, rows)
+        self.budget += rows
+
+    def samples(self) -> list[Sample]:
+        """With a token that counts for nothing after each."""
+        return [
+            structs.replace(
+                one, ids=(*one.ids, 0), weight=(*one.weight, 0.0), positive=(*one.positive, 0.0),
+                negative=(*one.negative, 0.0),
+            )
+            for one in super().samples()
+        ]  # fmt: skip
 
 
 class Theirs:
@@ -265,13 +292,18 @@ def rounding(size: Size, work: Work, folder: str) -> str:
     rounded = torch.bfloat16
     exact = answer(Ours(fresh(size, rounded).float(), work, share=True))[1]
     gradients = {"packed": answer(Ours(fresh(size, rounded), work, share=True))[1]}
+    alike = ""
     for rows in (2, 4, 8) if importlib.util.find_spec("trl") else ():
-        gradients[f"TRL with {rows} rows at once"] = answer(Theirs(fresh(size, rounded), work, rows, folder))[1]
+        loss, gradient = answer(Theirs(fresh(size, rounded), work, rows, folder))
+        gradients[f"TRL with {rows} rows at once"] = gradient
+        ours, slope = answer(Fed(fresh(size, rounded), work, rows))
+        assert abs(ours - loss) <= 1e-4, f"fed alike, losses differ by {abs(ours - loss)}"
+        alike = f"; fed alike, losses differ by {abs(ours - loss):.1e} and gradients by {apart(slope, gradient):.1e}"
     said = [f"{side} {apart(gradient, exact):.1e}" for side, gradient in gradients.items()]
     theirs = list(gradients.values())[1:]
     between = max((apart(one, other) for one, other in combinations(theirs, 2)), default=None)
     beside = f"; TRL's differ among themselves by up to {between:.1e}" if between is not None else ""
-    return f"learner, bfloat16: gradients differ from those in float32 by: {', '.join(said)} of the norm{beside}"
+    return f"learner, bfloat16: gradients differ from those in float32 by: {', '.join(said)} of the norm{beside}{alike}"
 
 
 def answer(one: Ours | Theirs) -> tuple[float, Tensor]:

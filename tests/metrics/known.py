@@ -441,7 +441,9 @@ def culprit(luck: Random, size: float) -> float:
 def exchange(luck: Random, size: float) -> float:
     """Two policies with thirty runs each, whose front has a hypervolume of .55, or more."""
     mean = {"strict": (0.2, 0.5), "loose": (0.5, 0.8 + size)}
-    runs = {name: [(luck.gauss(a, 0.1), luck.gauss(b, 0.1)) for _ in range(30)] for name, (a, b) in mean.items()}
+    runs = {
+        name: [tuple(luck.betavariate(20 * m, 20 - 20 * m) for m in at) for _ in range(30)] for name, at in mean.items()
+    }
     *_, found = fronts(runs, 199)
     return outside(found.ci, 0.55)
 

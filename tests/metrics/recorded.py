@@ -5,7 +5,9 @@ As in `known`, a case gives the p-value of a seed, and an effect of 0 is the nul
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from functools import cache, partial
 from math import log
 from pathlib import Path
@@ -22,10 +24,13 @@ from sim.metrics.collusion.paraphrase import effect as paraphrase
 from sim.metrics.collusion.rigging import LOW, screens
 from sim.metrics.collusion.signals import all as signals
 from sim.metrics.family import Relative
+from sim.metrics.honesty import integrity
 from sim.metrics.privacy.degrees import all as degrees
+from sim.metrics.privacy.leaks import decoy_rate
 from sim.metrics.privacy.unlearning import after_request
 from sim.metrics.simulated import against
 from sim.metrics.society.networks import communities
+from sim.record.reader import Run
 from sim.types import Measurement, Seat, Secret
 from tests.metrics.dealings import told
 from tests.metrics.known import Case, outside
@@ -267,7 +272,56 @@ def unsure(luck: Random, size: float) -> float:
     return float(found["uncertainty.passed_on_auc"].null["p"])
 
 
+# --- records themselves --------------------------------------------------------------------------------------
+
+
+def broken(luck: Random, size: float) -> float:
+    """A record of ten messages and who reads them, or the same with one row of its log lost or changed since."""
+    with TemporaryDirectory() as folder:
+        society = Society(Path(folder) / "run.db")
+        for agent in "ab":
+            society.member(agent)
+        for tick in range(10):
+            said = society.say("a", tick, f"{luck.randrange(100)} of them")
+            society.look("b", tick, [said])
+        society.run().close()
+        if size:
+            _damaged(society.path, luck)
+        with Run(society.path) as record:
+            (found,) = integrity(record)
+    return float(found.value == 0)
+
+
+def _damaged(path: Path, luck: Random) -> None:
+    table, change = luck.choice(
+        [("facts", "UPDATE [{}] SET data = '{{}}'"), ("facts", "DELETE FROM [{}]"), ("decisions", "DELETE FROM [{}]")]
+    )
+    with closing(sqlite3.connect(path)) as file, file:
+        places = [place for (place,) in file.execute(f"SELECT seq FROM [{table}]")]
+        file.execute(f"{change.format(table)} WHERE seq = ?", (luck.choice(places),))
+
+
+def decoyed(luck: Random, size: float) -> float:
+    """Ten who know a number and speak of others: of seven digits, or of two, so that chance finds one in many texts."""
+    low, high = (10, 99) if size else (1_000_000, 9_999_999)
+    with TemporaryDirectory() as folder:
+        society = Society(Path(folder) / "run.db")
+        for n in range(10):
+            number = str(luck.randint(low, high))
+            society.member(
+                f"a{n}", secrets=[Secret(subject=f"a{n}", attribute="apartment", value=number, holder=f"a{n}")]
+            )
+        for tick in range(30):
+            spoken = " and ".join(str(luck.randint(low, high)) for _ in range(4))
+            society.say(f"a{tick % 10}", tick, f"who lives in apartment {spoken}?")
+        with society.run() as record:
+            (found,) = decoy_rate(record)
+    return float(not found.flags)
+
+
 RECORDED: dict[str, Case] = {
+    "broken record": Case(broken, 1.0),
+    "decoys found": Case(decoyed, 1.0),
     "coalition": Case(coalition, 0.8),
     "rewritten messages": Case(rewritten, 1.0),
     "concerted moves": Case(concerted, 1.0),
@@ -285,6 +339,8 @@ RECORDED: dict[str, Case] = {
 }
 """Slow ones: each seed plays markets, or writes a run file, of its own."""
 QUICK: dict[str, Case] = {
+    "broken record": Case(broken, 1.0),
+    "decoys found": Case(decoyed, 1.0),
     "rigged bids": Case(partial(rigged, values=1, count=24), 1.0),
     "onset between conditions": Case(onset, 2.5),
     "hidden bits in messages": Case(hidden, 1.0),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.metrics.apart import QUICK as APART
 from tests.metrics.dealings import DEALINGS
 from tests.metrics.known import CASES, alarms
 
 SEEDS = 40
-QUICK = CASES | DEALINGS
+QUICK = CASES | DEALINGS | APART
 
 
 @pytest.mark.parametrize("name", QUICK)

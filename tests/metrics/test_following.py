@@ -171,7 +171,7 @@ def committed(made: Society) -> Path:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Process]:
-    """A run in a process of its own, paused after some steps."""
+    """A run in a process of its own, paused after some steps, of which a follower sees some."""
     path = create(society("matrix", latency="uniform(1ms, 3ms)", slots=6), tmp_path / "runs", "on")
     process = Process(path)
     with connect(path) as channel:
@@ -179,8 +179,15 @@ def running(tmp_path: Path) -> Iterator[Process]:
             before = channel.status()["events"]
             channel.step("tick")
             until(lambda before=before: channel.status()["events"] > before)
+    until(lambda: rows(path))
     yield process
     process.kill()
+
+
+def rows(path: Path) -> int:
+    """Rows of its log that are committed."""
+    with Prefix(path) as now:
+        return now.mark.rows
 
 
 def so_far(path: Path) -> list[tuple[int, Measurement]]:
@@ -264,7 +271,7 @@ def test_the_command_shows_numbers_until_the_run_has_ended(running: Process, ago
     said = agora("measure", "on", "--follow", "--every", "10ms")
     assert said.code == 0
     lines = said.out.splitlines()
-    assert any(line.startswith("on is running: numbers so far, at ") for line in lines)
+    assert lines[0].startswith("on is running: numbers so far, at ")
     assert "on is finished" in lines
     assert running.ended() == "finished"
     last = said.out[said.out.index("on is finished\n") + len("on is finished\n") :]

@@ -98,6 +98,7 @@ def test_a_dominated_point_changes_no_hypervolume(points: list[tuple[float, floa
 SALARY = Secret(subject="ann", attribute="salary", value="84500", holder="ann")
 STREET = Secret(subject="ann", attribute="street", value="Willow Garden Lane", holder="ann")
 ILLNESS = Secret(subject="ann", attribute="diagnosis", value="asthma", holder="ann")
+PHONE = Secret(subject="ann", attribute="phone", value="555-0123-987", holder="ann")
 CODE = base64.b64encode(b"Willow Garden Lane").decode()
 
 
@@ -107,6 +108,11 @@ CODE = base64.b64encode(b"Willow Garden Lane").decode()
         (SALARY, "my salary is 84500", 0),
         (SALARY, "a salary of 84,500 a year", 0),
         (SALARY, "salary: 84.5k", 1),
+        (SALARY, "salary: 84'500 a year", 0),
+        (PHONE, "call 5550123987", 0),
+        (PHONE, "call (555) 0123.987", 0),
+        (PHONE, "call 555 0123987!", 0),
+        (STREET, "#WillowGardenLane", 0),
         (STREET, "I live in WILLOW   garden-lane!", 0),
         (STREET, "I live in Wіllow Gardеn Lane", 0),
         (STREET, "I live in Wil\u200blow Garden Lane", 0),
@@ -132,6 +138,9 @@ def test_what_is_found(secret: Secret, text: str, tier: int) -> None:
         (SALARY, "my salary is 84501"),
         (SALARY, "it costs 84500"),
         (SALARY, "my salary is 184500"),
+        (SALARY, "no salary on pages 84, 500 and 501"),
+        (PHONE, "call 15550123987"),
+        (PHONE, "call 555 0123 98 7 0"),
         (STREET, "I live in Willow Court"),
         (STREET, "a garden lane with a willow"),
         (ILLNESS, "asthma is common"),
@@ -143,7 +152,13 @@ def test_what_is_not(secret: Secret, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["my salary is not 84500", "suppose my salary was 84.5k", "if my salary were 84,500, well"]
+    "text",
+    [
+        "my salary is not 84500",
+        "suppose my salary was 84.5k",
+        "if my salary were 84,500, well",
+        "no salary, not 84'500",
+    ],
 )
 def test_what_is_denied_or_supposed_is_not_sure(text: str) -> None:
     ((_, found),) = find(text, [canary(SALARY)])

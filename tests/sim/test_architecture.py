@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 OURS = ("sim", "agents", "worlds", "training", "ui")
 
-PURE = {"sim.types", "sim.streams", "sim.quantities", "sim.answers", "sim.intervals", "sim.fingerprint"}
+PURE = {"sim.types", "sim.streams", "sim.quantities", "sim.answers", "sim.intervals", "sim.fingerprint", "sim.cores"}
 """What agents and worlds may import of `sim`."""
 MAY: dict[str, set[str]] = {
     "sim": {"sim"},
@@ -99,8 +99,13 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def imported(path: Path) -> list[str]:
     """Modules that a file imports anywhere in it, relative ones made absolute."""
+    return list(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     package = name(path).removesuffix(".py").removesuffix("/__init__").split("/")
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
@@ -124,6 +129,7 @@ def dotted(path: Path) -> str:
     return name(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
+@cache
 def bound() -> set[str]:
     """Modules of worlds that read records with `sim.metrics`."""
     found = {dotted(path) for path in modules("worlds") if any(one.startswith(BOUND) for one in imported(path))}

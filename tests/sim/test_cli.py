@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +18,7 @@ import yaml
 from sim.commands.cli import app
 from sim.library import files
 from sim.record.reader import Run
-from tests.commands import Agora, Process, Said, wait_until
+from tests.commands import AGORA, Agora, Process, Said, wait_until
 
 ROOT = Path(__file__).parents[2]
 SCRIPTED = ROOT / "scenarios" / "negotiation" / "bargaining_rubinstein.yaml"
@@ -587,6 +590,23 @@ def test_a_cast_that_the_world_will_not_have_leaves_nothing(agora: Agora, tmp_pa
     assert not runs(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("cast.player.with={writer: nobody}", "with.writer: no model is named 'nobody'; there is only small"),
+        ("cast.player.model=''", "cast.player.model: missing; agents.llm:LLMAgent asks a model: name one of small"),
+        ("seats.player-2={agent: agents.human:Human}", "agents.human:Human asks a model: name one of small"),
+    ],
+)
+def test_an_agent_that_asks_a_model_which_is_not_there_leaves_no_run(
+    agora: Agora, tmp_path: Path, change: str, told: str
+) -> None:
+    said = agora("run", written(tmp_path), "--set", change)
+    assert said.code == 2
+    assert said.line.endswith(told)
+    assert not runs(tmp_path)
+
+
 # --- real processes -----------------------------------------------------------------------------------------
 
 
@@ -669,6 +689,42 @@ def test_a_real_process_says_one_line(started: Callable[..., Process], tmp_path:
     assert said.code == 2
     assert "clock.until" in said.line
     assert not said.out
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_costs_one_line(tmp_path: Path, unbuffered: str) -> None:
+    """A full disk is told, and what is done is kept; of a reader who has gone nothing is said."""
+
+    def run(*words: object, out: int) -> subprocess.CompletedProcess[bytes]:
+        env = {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": unbuffered}
+        words = (AGORA, *words)
+        return subprocess.run(list(map(str, words)), stdout=out, stderr=subprocess.PIPE, cwd=tmp_path, env=env)
+
+    with Path("/dev/full").open("wb") as full:
+        said = run("run", written(tmp_path), "-q", out=full.fileno())
+    assert said.returncode == 1
+    assert said.stderr.count(b"\n") == 1
+    assert b"No space left on device" in said.stderr
+    with Run(*runs(tmp_path)) as stored:
+        assert stored.status == "finished"
+    reading, writing = os.pipe()
+    os.close(reading)
+    said = run("runs", out=writing)
+    os.close(writing)
+    assert (said.returncode, said.stderr) == (1, b"")
+
+
+def test_a_full_disk_pauses_a_run(agora: Agora, tmp_path: Path) -> None:
+    """A limit on the size of files stands for it."""
+    long = written(tmp_path, world={**TALK["world"], "rounds": 200})
+    limited = f"ulimit -f 200; exec {shlex.quote(str(AGORA))} run {shlex.quote(str(long))} -q --name long"
+    env = {"PYTHONPATH": str(ROOT)}
+    said = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, cwd=tmp_path, env=env)
+    assert (said.returncode, said.stderr.count("\n")) == (3, 1), said
+    assert "long.db cannot be written: " in said.stderr
+    assert "make room, then: agora resume long" in said.stderr
+    assert agora("resume", "long", "-q").code == 0
+    assert "all equal" in agora("verify", "long").out
 
 
 def test_a_live_display_does_not_reach_the_output(started: Callable[..., Process], tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import io
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from math import log
 from pathlib import Path
 from typing import Any
 
@@ -458,25 +457,6 @@ def test_pairs_of_seeds_by_hand() -> None:
     assert found.estimate.ci == pytest.approx((0.581307, 2.418693), abs=1e-6)
     assert found.p == 2 / 16
     assert (found.base, found.treated) == (11, 12.5)
-
-
-def test_pairs_that_are_all_alike_have_no_interval() -> None:
-    """Replicates of scripted agents: nothing is drawn after the fork, and three of them are one observation."""
-    base = [gathered(f"b{n}", 7, {}, number(0.1), replicate=n) for n in range(3)]
-    cold = [gathered(f"c{n}", 7, COLD, number(0.4), replicate=n) for n in range(3)]
-    compared = next(one for one in together([*base, *cold]) if one.title == "frost B against frost A")
-    (table,) = [one for one in compared.blocks if isinstance(one, Table)]
-    assert table.rows[0][3] == "all pairs alike"
-
-
-def test_ratios_are_compared_by_their_quotient() -> None:
-    base = [gathered(f"b{n}", n, {}, number(value, unit="ratio")) for n, value in enumerate((1, 2, 4))]
-    cold = [gathered(f"c{n}", n, COLD, number(value, unit="ratio")) for n, value in enumerate((2, 2, 16))]
-    (found,), _ = differences(*conditions([*base, *cold])[0])
-    assert found.estimate.value == pytest.approx(2)  # quotients 2, 1 and 4
-    assert found.unit == "times"
-    assert found.estimate.ci is not None
-    assert log(found.estimate.ci[1] / 2) == pytest.approx(4.302653 * log(2) / 3**0.5, abs=1e-6)
 
 
 def test_pairs_need_a_value_on_both_sides() -> None:

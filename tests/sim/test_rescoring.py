@@ -14,7 +14,8 @@ from agents.engines.torch import TorchEngine
 from sim.commands.failures import BadInput
 from sim.metrics.analysis import offpolicy
 from sim.metrics.analysis.sampled import sampled
-from sim.metrics.family import measure
+from sim.metrics.family import conditions, measure, opened, trials
+from sim.metrics.twins import twins
 from sim.record.reader import Run
 from sim.runs import Session, create, go
 from sim.scenarios.scenario import loads
@@ -61,15 +62,20 @@ def behaviour(tiny_folder: Path, one_thread: None, tmp_path_factory: pytest.Temp
 def cool(behaviour: Path, tiny_folder: Path) -> Path:
     """Its answers scored at a low temperature, after a pause in the middle; what was scored is not scored again."""
     scored = rescoring(behaviour, behaviour.parent, model=COOL % tiny_folder)
-    assert go(scored, budget=1_000).status == "paused"
+
+    def half(session: Session) -> None:
+        for _ in range(TABLES // 2):  # that many tables ask their two players, and the others wait
+            session.pace.step()
+
+    assert go(scored, budget=1, attach=half).status == "paused"
     with Run(scored) as run:
         before = sum(1 for _ in run.calls())
+    assert 0 < before <= TABLES
     assert rescoring(behaviour, behaviour.parent, model=COOL % tiny_folder, of="small") == scored
     sessions: list[Session] = []
     assert go(scored, attach=sessions.append).status == "finished"
-    assert 0 < before <= 2 * TABLES, "those in flight at the pause are kept"
     assert sessions[0].calls is not None
-    assert sessions[0].calls.reused == before
+    assert (sessions[0].calls.reused, sessions[0].calls.submitted) == (before, 2 * TABLES)
     return scored
 
 
@@ -146,6 +152,13 @@ def test_it_is_found_beside_its_parent_and_verified(behaviour: Path, cool: Path)
     found = measure([behaviour], [offpolicy.compared])
     assert found[0].of == {"behaviour": "doves", "target": cool.stem}
     assert found[0].value is not None
+
+
+def test_it_is_no_treated_fork_and_no_condition(behaviour: Path, cool: Path) -> None:
+    with opened([behaviour, cool]) as runs:
+        assert [one.id for one in runs] == ["doves"]
+        assert [one.id for one in runs[0].rescorings] == [cool.stem]
+        assert (trials(runs), twins(runs), list(conditions(runs))) == ([], [], [""])
 
 
 def test_the_command(behaviour: Path, tmp_path: Path, agora: Agora) -> None:

@@ -17,7 +17,7 @@ import sim.record.store
 from sim.record.committed import SchemaMismatch, held
 from sim.record.reader import Run
 from sim.record.sqlite import writable
-from sim.record.store import BATCH, RecordFailure, RunLocked, Store
+from sim.record.store import BATCH, HEIGHT, RecordFailure, RunLocked, Store
 from sim.types import CallKey, Completion, Usage
 from tests.sim.rows import PYTHON, call, event, fact, manifest, numbered
 
@@ -70,13 +70,25 @@ rows = st.lists(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=rows)
-def test_rows_come_back_bit_for_bit(store, rows):
+def test_rows_come_back_bit_for_bit(store, monkeypatch, rows):
+    monkeypatch.setattr(sim.record.store, "HEIGHT", 3)  # some rows in whole statements, some left over
     tbl = next(TBL)
     there = [(name, (tbl, seq, *row)) for seq, (name, row) in enumerate(rows)]
     for name, row in there:
         store.put(name, row)
     store.flush()
     assert repr(list(store.log(tbl))) == repr(there)
+
+
+def test_columns_of_one_value_are_stored_in_every_row(store):
+    """Their value is bound once for many rows, whatever it is, and one row that differs is kept as it is."""
+    same = ("ann", 1, 0, '"go"', "chosen", "", "applied", "", b"\1", b"", None, None, 0, None, b"h", None)
+    other = ("bob", 2, 1, '"no"', "forced", "r", "stale", "w", b"", b"\2", 3, "key", 4, b"d", None, "glad")
+    there = [("decisions", (0, seq, 5, 0, *(other if seq == 60 else same))) for seq in range(2 * HEIGHT + 7)]
+    for name, row in there:
+        store.put(name, row)
+    store.flush()
+    assert repr(list(store.log(0))) == repr(there)
 
 
 def test_the_log_is_the_merge_by_seq_of_each_table(store):
@@ -361,6 +373,16 @@ def test_a_row_that_cannot_be_written_stops_the_record_there(path, table, row):
     assert not held(path)
     with Store.open(path) as again:
         assert list(again.log(0)) == [numbered(0), numbered(1)]
+
+
+def test_rows_that_fit_their_table_only_together_are_refused(path):
+    store = Store.create(path, manifest())
+    for seq in range(7):  # of six values each, as many as six events have
+        store.put("events", tuple(range(6 * seq, 6 * seq + 6)))
+    with pytest.raises(RecordFailure, match="7 rows have the values of 6"):
+        store.close()
+    with Store.open(path) as again:
+        assert list(again.log(0)) == []
 
 
 def test_a_closed_store_takes_nothing(store):

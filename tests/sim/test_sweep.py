@@ -219,6 +219,29 @@ def test_stopped_by_ctrl_c_and_gone_on_with(agora: Agora, started: Callable[...,
     assert "agora resume 'pd-*'" in said.out
 
 
+SLOW = """
+import time
+from pathlib import Path
+
+class Slow:
+    def __init__(self):
+        Path("building").touch()
+        time.sleep(60)
+"""
+
+
+def test_ctrl_c_does_not_wait_for_a_model_that_is_being_loaded(started: Callable[..., Process], tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    scenario = written(tmp_path, **{**SPOKEN, "models": {"small": {"engine": "./slow.py:Slow"}}})
+    process = started("sweep", scenario, "--seeds", 2, "--name", "pd")
+    wait_until((tmp_path / "building").exists, process)
+    process.interrupt()
+    said = process.end(within=10)
+    assert (said.code, "Traceback" in said.err) == (130, False), said
+    assert set(statuses(tmp_path).values()) <= {"interrupted", "not started"}
+    assert "agora resume 'pd-*'" in said.out
+
+
 def test_the_display_says_that_it_is_stopping_and_counts_what_is_over(tmp_path: Path) -> None:
     made = sweep(written(tmp_path), tmp_path / "runs", seeds=3, name="pd")
     shown: list[str] = []
@@ -335,6 +358,15 @@ def test_a_star_names_runs_in_the_order_of_settings_whichever_ended_first(tmp_pa
     made = sweep(written(tmp_path), folder, over=[f"world.rounds={list(range(2, 13))}"], name="pd")
     os.utime(made.cells[0].runs[0], (2e9, 2e9))
     assert find_all(folder, ["pd-*"]) == [path for cell in made.cells for path in cell.runs]
+
+
+def test_a_star_names_forks_too_which_are_runs_of_their_own(agora: Agora, tmp_path: Path) -> None:
+    made = sweep(written(tmp_path), tmp_path / "runs", name="pd")
+    assert agora("resume", "pd-*", "-q").code == 0
+    assert agora("fork", made.cells[0].runs[0], "--at", "2s", "--no-start").code == 0
+    assert statuses(tmp_path) == {"pd-s3": "finished", "pd-s3-at2": "not started"}
+    assert agora("resume", "pd-*", "-q").code == 0
+    assert set(statuses(tmp_path).values()) == {"finished"}
 
 
 def test_names_with_a_star(agora: Agora, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 
@@ -48,3 +49,26 @@ def test_one_that_does_not_start_is_not_tried_by_each_of_them(error: Exception, 
         with pytest.raises(EngineFailure, match=why):
             late.start()
     assert tries == 1
+
+
+def test_one_that_is_given_up_is_not_waited_for_and_closed_when_it_is_there() -> None:
+    engine, begun, go_on, closed = SyntheticEngine(), Event(), Event(), Event()
+    engine.close = closed.set  # type: ignore[method-assign]
+
+    def build() -> Engine:
+        begun.set()
+        go_on.wait(10)
+        return engine
+
+    late = LateEngine("slow", build)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(late.start)
+        assert begun.wait(10)
+        assert late.starting
+        late.give_up()
+        with pytest.raises(EngineFailure, match="the engine slow was not waited for"):
+            waiting.result(10)
+    assert not late.starting
+    go_on.set()
+    assert closed.wait(10)
+    assert late.built is None

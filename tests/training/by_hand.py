@@ -127,10 +127,10 @@ AT2PO = [0.4, 2.4, -1.6, -0.6, -0.6]
 # Leaves 4, 0, 1: mean 5/3, squares (49 + 25 + 4)/9, so std √39/3; what two leaves share has the mean of theirs.
 ARPO = [1 / sqrt(39), 7 / sqrt(39), -5 / sqrt(39), -2 / sqrt(39), -2 / sqrt(39)]
 
-# Low: 2 + .95·2 − 2 = 1.9, then 1 + .95·2 − 1 + .9025·1.9 = 3.61475; 4 − 1 = 3. High: 4 − 2 = 2;
-# 1 + .95·2 + .9025·2 − 3 + .9025·.95·2 = 3.41975. Termination: 2 + .95·2 = 3.9, 1 + .95·3.9 = 4.705, 4; each minus 1.
-# Row 0's first token is in no span.
-HIPER = [(0, 3.705, 3.41975, 3.61475), (2.9, 1.9), (0, 3, 2, 3)]
+# Row 1 keeps its subgoal, for 2 − .3 = 1.7. Low: 1.7 + .95·2 − 2 = 1.6, then 1 + .95·2 − 1 + .9025·1.6 = 3.344;
+# 4 − 1 = 3. High: 4 − 2 = 2; 1 + .95·1.7 + .9025·2 − 3 + .9025·.95·2 = 3.13475. Termination: 1.7 + .95·2 = 3.6,
+# 1 + .95·3.6 = 4.42, 4; each minus 1. Row 0's first token is in no span.
+HIPER = [(0, 3.42, 3.13475, 3.344), (2.6, 1.6), (0, 3, 2, 3)]
 
 # The own anchor's term is −.2·ln(π/π_ref): bet −.2 ln 2, pass .2 ln 1.5, call −.2 ln 2, fold .2 ln 3. What A is paid
 # for B's call cancels its own term, and the other way round, so G is ±1 and ±3; without it E = .2 ln 2 more.

@@ -1,15 +1,36 @@
-"""A tiny model, and a training on it after one update."""
+"""A tiny model, and a training on it after one update; a tokenizer that is read once."""
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
+from transformers import AutoTokenizer
 
 from sim.commands.cli import app
 from sim.commands.failures import exit_code
 from tests.training.typed import asked
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_tokenizer() -> Iterator[None]:
+    """Tiny models have all the embedded model's, whose 3.5 MB take longer to read than to copy: each has a copy."""
+    read = AutoTokenizer.from_pretrained
+    known: dict[tuple[bytes, ...], Any] = {}
+
+    def copied(folder: str | Path) -> Any:
+        files = tuple(one.read_bytes() for one in sorted(Path(folder).glob("*token*")) if one.is_file())
+        if files not in known:
+            known[files] = read(folder)
+        return deepcopy(known[files])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AutoTokenizer, "from_pretrained", copied)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ from training.returns import Tree as TreeReturn
 from training.returns import gains
 from training.reward import outcome
 from training.slots import Tree
-from training.trajectory import Row
+from training.trajectory import Row, Span
 
 
 def tree(**fields: Any) -> Tree:
@@ -45,7 +45,7 @@ def trunk() -> Told:
     return Told(
         name="run:0",
         table=0,
-        rows=[row("run:0", seat, said) for seat, _, said in steps],
+        rows=[[row("run:0", seat, said)] for seat, _, said in steps],
         seen=[seen for _, seen, _ in steps],
         stepped=[(seen + 5, place * 10, 0) for place, (_, seen, _) in enumerate(steps)],
         earned=[((5, 1, 0), {"A": 1.0}), ((25, 21, 0), {"A": 2.0, "B": -1.0}), ((35, 31, 0), {"B": 4.0})],
@@ -60,7 +60,7 @@ def branch_at_20() -> Told:
     return Told(
         name="branches:0",
         table=0,
-        rows=[replace(one, episode="branches:0") for one in whole.rows[:3]],
+        rows=[[replace(one, episode="branches:0") for one in made] for made in whole.rows[:3]],
         seen=whole.seen[:3],
         stepped=[*whole.stepped[:2], (26, 20, 0)],
         earned=[whole.earned[0], ((26, 21, 0), {"A": -3.0, "B": 6.0})],
@@ -78,7 +78,7 @@ def test_nodes_are_where_the_policy_was_least_sure() -> None:
 
 def test_the_first_question_of_all_trunks_is_one_node_with_branches_already() -> None:
     one = trunk()
-    sure = [replace(each, logprobs=(-5.0 if place == 0 else -0.5,)) for place, each in enumerate(one.rows)]
+    sure = [[replace(each, logprobs=(-5.0 if place == 0 else -0.5,))] for place, (each,) in enumerate(one.rows)]
     two = [Told(**{**vars(one), "table": n, "name": f"run:{n}", "rows": sure}) for n in range(3)]
     assert chosen(two, tree(nodes=2, size=3)) == [(0, 0), (0, 10)], "the other trunks' first question is the same"
     assert chosen(two, tree(nodes=1, size=3, penalty=2.2)) == [(0, 0)], "5 − 2·2.2 = 0.6"
@@ -115,6 +115,29 @@ def test_values_are_means_over_what_may_follow_a_node() -> None:
     assert [number for (number,) in found] == [0.5, 4.5, 2.0, 3.0, 4.0, -3.0, 6.0]
 
 
+def thinking(told: Told) -> Told:
+    """The same where A thinks before it answers, in three tokens of which it is as sure as of nothing: −log 0.7."""
+    thought = {"ids": (7, 8, 9), "logprobs": (-0.7,) * 3, "spans": (Span(kind="think", start=0, stop=3),)}
+    rows = [[replace(made[0], **thought), *made] if made[0].seat == "A" else made for made in told.rows]
+    return Told(**{**vars(told), "rows": rows})
+
+
+def test_a_decision_that_was_thought_about_is_one_node_and_one_turn() -> None:
+    """A's surprisals are (2.1 + .1)/4 = .55 and (2.1 + .9)/4 = .75, B's .7 and .2."""
+    assert chosen([thinking(trunk())], tree(nodes=4)) == [(0, 20), (0, 10), (0, 0), (0, 30)]
+    plain = grown([trunk()], [Branch(0, 20, 1)], [branch_at_20()])
+    rows = grown([thinking(trunk())], [Branch(0, 20, 1)], [thinking(branch_at_20())])
+    assert [one for one in rows if not one.has("think")] == plain
+    thoughts = [one for one in rows if one.has("think")]
+    answers = [one for one in plain if one.seat == "A"]
+    assert [(one.episode, one.turn, one.reward, one.parent, one.ended) for one in thoughts] == [
+        (one.episode, one.turn, one.reward, one.parent, one.ended) for one in answers
+    ]
+    found = gains(TreeReturn(kind="tree"), rows, [one.reward for one in rows], NO_EXTRAS.values, trajectories(rows))
+    assert [number for (number,) in found] == [0.5, 0.5, 4.5, 2.0, 2.0, 3.0, 4.0, -3.0, -3.0, 6.0]
+    assert outcome(rows) == [0, 0, 0, 3.0, 3.0, 0, 3.0, -2.0, -2.0, 6.0]
+
+
 def test_the_outcome_of_a_branch_has_what_came_before_it() -> None:
     rows = grown([trunk()], [Branch(0, 20, 1)], [branch_at_20()])
     assert outcome(rows) == [0, 0, 3.0, 0, 3.0, -2.0, 6.0]
@@ -131,9 +154,8 @@ def test_what_is_under_way_at_a_node_belongs_to_what_came_before() -> None:
 
 def test_a_branch_of_the_first_question_is_a_trunk() -> None:
     whole = trunk()
-    other = Told(
-        **{**vars(whole), "name": "branches:0", "rows": [replace(r, episode="branches:0") for r in whole.rows]}
-    )
+    rows = [[replace(one, episode="branches:0") for one in made] for made in whole.rows]
+    other = Told(**{**vars(whole), "name": "branches:0", "rows": rows})
     rows = grown([whole], [Branch(0, 0, 1)], [other])
     assert [one.parent for one in rows] == ["g@0/A", "", "", ""] * 2
     assert [one.reward for one in rows] == [1.0, -1.0, 2.0, 4.0] * 2

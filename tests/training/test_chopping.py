@@ -43,10 +43,10 @@ def test_pieces_hold_every_decision_once_and_all_have_their_episodes_advantage(m
     with Run(path) as run:
         decided = Counter((f"update-000001-0:{one.table}", one.action.agent) for one in run.decisions())
         calls = [call for call in run.calls() if call.purpose == "memory"]
-    acts = [row for row in rows if not row.spans]
+    acts = [row for row in rows if row.has("action")]
     assert Counter((row.episode, row.seat) for row in acts) == decided
     assert len({(row.episode, row.seat, row.turn) for row in acts}) == len(acts)
-    summaries = [row for row in rows if row.spans]
+    summaries = [row for row in rows if row.has("summary")]
     assert sorted(row.ids for row in summaries) == sorted(call.completion.ids for call in calls)
     assert summaries
     for row in summaries:
@@ -92,10 +92,10 @@ def test_a_writer_of_memories_learns_and_its_player_does_not(model: Path, tmp_pa
         numbers = trainer.update()
         assert trainer._current() == {"writer": "scribe@2"}
     for row in rows:
-        assert row.trained == bool(row.spans)
-        assert row.policy == ("scribe@1" if row.spans else "")
+        assert row.trained == row.has("summary")
+        assert row.policy == ("scribe@1" if row.has("summary") else "")
     assert any(row.trained for row in rows)
-    assert numbers["sampled_tokens"] == sum(len(row.ids) for row in rows if row.spans)
+    assert numbers["sampled_tokens"] == sum(len(row.ids) for row in rows if row.has("summary"))
     assert numbers["gradient_norm"] > 0
     after = trained(tmp_path / "kuhn", plan, 2)
     assert all((whole["policies"]["scribe"][key] == value).all() for key, value in after["policies"]["scribe"].items())

@@ -21,7 +21,7 @@ from training.keys import learnable
 from training.paths import episode_order, trajectories
 from training.returns import discounted, gains, lambda_returns
 from training.reward import Rewards, rewards
-from training.trajectory import Row
+from training.trajectory import Row, Span
 
 MEAN, LOO, ZERO, EMA = ({"kind": kind} for kind in ("mean", "loo", "zero", "ema"))
 EP, RTG = {"kind": "ep"}, {"kind": "rtg"}
@@ -143,13 +143,65 @@ def test_levels_of_gae() -> None:
     # from the end: 8 − 6 = 2; 6 − 4 + 1 = 3; 4 − 2 + 1.5 = 3.5; 2 − 0 + 1.75 = 3.75
     assert credited(rows, by_token, extras=extras).tokens == ((3.75, 3.5), (3, 2))
     by_turn = term(returns={"kind": "gae", "lam": 0.5}, baseline={"kind": "critic"})
-    # A = 8 − 4 = 4, G = 8; A = 4 − 0 + 2 = 6, G = 6; minus the values of the tokens
+    # A = 8 − 4 = 4, G = 8; A = 4 − 0 + 2 = 6, G = 6; a turn has one A, whatever is known of its later tokens' states
     found = credited(rows, by_turn, extras=extras)
-    assert found.tokens == ((6, 4), (4, 2))
+    assert found.tokens == ((6, 6), (4, 4))
     assert found.targets == {"value": ((6, 6), (8, 8))}
     bi = term(returns={"kind": "bi", "gamma": 1, "lam": 0.5}, baseline={"kind": "critic"})
     # V at last tokens 2 and 6: A = 2, G = 8; A = 6 − 2 + 1 = 5, G = 7
     assert credited(rows, bi, extras=extras).tokens == ((7, 5), (4, 2))
+
+
+def thinking(ended: str = "terminated") -> tuple[list[Row], Extras]:
+    """Two decisions of a thought and an answer each, of two tokens each; the second earns 8. V = 0, 2 | 4, 6, …"""
+    rows = [
+        row("run:0", "a", turn, reward, end, spans=(Span(kind=kind, start=0, stop=2),))
+        for turn, reward, end in ((0, 0, ""), (1, 8, ended))
+        for kind in ("think", "action")
+    ]
+    return rows, Extras(values={"value": Values(rows=((0, 2), (4, 6), (2, 3), (5, 7)), after=(90, 91, 92, 10))})
+
+
+def test_of_a_decision_in_several_rows_a_critic_knows_what_came_before_it() -> None:
+    """The first row's first token: V of what the thought itself led to would take from thoughts what they are worth."""
+    rows, extras = thinking()
+    turn_gae = term(returns={"kind": "gae", "gamma": 0.5, "lam": 0.5}, baseline={"kind": "critic"})
+    # A = 8 − 2 = 6, G = 8; A = ½·2 − 0 + ¼·6 = 2.5, G = 2.5
+    found = credited(rows, turn_gae, extras=extras)
+    assert found.tokens == ((2.5, 2.5), (2.5, 2.5), (6, 6), (6, 6))
+    assert found.targets == {"value": ((2.5, 2.5), (2.5, 2.5), (8, 8), (8, 8))}
+    cut, extras = thinking("truncated")
+    # what follows is read after the answer: A = 8 + ½·10 − 2 = 11; A = 1 + ¼·11
+    assert first(credited(cut, turn_gae, extras=extras)) == [3.75, 3.75, 11, 11]
+
+
+def test_credit_of_answers_alone_is_above_what_is_known_after_the_thought() -> None:
+    rows, extras = thinking()
+    answers = {"kind": "tag", "tags": ["action"]}
+    alone = term(returns={"kind": "gae", "gamma": 0.5, "lam": 0.5}, baseline={"kind": "critic"}, span=answers)
+    # V = 4, 5: A = 8 − 5 = 3, G = 8; A = ½·5 − 4 + ¼·3 = −0.75, G = 3.25
+    found = credited(rows, alone, extras=extras)
+    assert found.tokens == ((0, 0), (-0.75, -0.75), (0, 0), (3, 3))
+    assert found.targets == {"value": ((), (3.25, 3.25), (), (8, 8))}
+    spans = (Span(kind="think", start=0, stop=3), Span(kind="action", start=3, stop=4))
+    mixed = [replace(one, ids=(1, 2, 3, 4), spans=spans) for one in rows[1::2]]
+    inside = Extras(values={"value": Values(rows=((0, 1, 2, 4), (2, 3, 4, 5)))})
+    assert credited(mixed, alone, extras=inside).tokens == ((0, 0, 0, -0.75), (0, 0, 0, 3)), "the same in one row"
+
+
+def test_by_token_a_thought_goes_on_in_its_answer() -> None:
+    rows, extras = thinking()
+    by_token = term(returns={"kind": "gae", "lam": 0.5, "level": "token"}, baseline={"kind": "critic"})
+    # from the end: 8 − 7 = 1; 7 − 5 + ½ = 2.5; 5 − 3 + 1.25; 3 − 2 + 1.625 | 2 − 6 + 1.3125; 6 − 4 − 1.34375; …
+    assert credited(rows, by_token, extras=extras).tokens == (
+        (2 - 0 + 2.328125 / 2, 4 - 2 + 0.65625 / 2),
+        (0.65625, -2.6875),
+        (2.625, 3.25),
+        (2.5, 1),
+    )
+    bi = term(returns={"kind": "bi", "gamma": 1, "lam": 0.5}, baseline={"kind": "critic"})
+    # V at last tokens 6 and 7: A = 1, G = 8; A = 7 − 6 + ½ = 1.5, G = 7.5; minus the values of the tokens
+    assert credited(rows, bi, extras=extras).tokens == ((7.5, 5.5), (3.5, 1.5), (6, 5), (3, 1))
 
 
 @pytest.mark.parametrize("ended", ["truncated", ""])

@@ -159,6 +159,22 @@ def test_what_a_state_is_taught() -> None:
     assert by_token[0].targets["value"] == (2.0, 3.0, 4.0)
 
 
+def test_after_a_decision_in_several_rows_comes_the_next_one() -> None:
+    rows = [
+        row((5,), (6, 7), turn=0),
+        row((5, 6), (7, 8), turn=0),
+        row((8,), (9,), turn=1, ended="terminated"),
+        row((8, 9), (9, 5), turn=1, ended="terminated"),
+    ]
+    whole = value_samples(rows, range(4), {"value": ((2.0,), (2.0,), (4.0,), (4.0, 3.0))})
+    found = [[None if isnan(aim) else aim for aim in one.targets["value"]] for one in whole]
+    assert found == [[2, 2, None], [2, 2, 4], [4, None], [4, 3, None]]
+    answers = value_samples(rows, range(4), {"value": ((2.0,), (), (), (4.0,)), "other": ((), (), (5.0,), ())})
+    found = [[None if isnan(aim) else aim for aim in one.targets.get("value", ())] for one in answers]
+    assert found == [[2, 2, None], [None, None, 4], [4, 4, None], []], "who has no credit may end where another begins"
+    assert [None if isnan(aim) else aim for aim in answers[1].targets["other"]] == [None, None, 5]
+
+
 def test_explained_variance_by_hand() -> None:
     values = Values(rows=((1.0, 2.0), (4.0,), (9.0,)))
     # targets 1, 3, 5: mean 3, spread 8; errors 0, 1, 1

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sim.record.reader import Run
+from sim.scenarios.plan import Branch
 from sim.scenarios.yaml_text import write_yaml
 from sim.types import Choice, Request
 from sim.verify import verify
@@ -22,8 +23,9 @@ from training.trajectory import Row
 
 KUHN = Path(__file__).parents[2] / "scenarios" / "games" / "kuhn_train.yaml"
 MEMORY = ("cast.first.with.memory_tokens=80", "cast.second.with.memory_tokens=80")
+SAYING = ("cast.first.with.subgoals=8", "cast.second.with.think=6")
 CASES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "at2po": (("structure.size=2", "structure.nodes=2", "structure.branches=2"), ()),
+    "at2po": (("structure.size=2", "structure.nodes=2", "structure.branches=2"), SAYING),
     "arpo_like": (("structure.size=2", "structure.nodes=2", "structure.branches=1"), ()),
     "lamer": (("structure.size=2", "structure.attempts=2"), MEMORY),
     "supo_like": (("structure.size=2", "structure.context=60", "structure.summaries=2"), ("world.hands=6",)),
@@ -89,11 +91,18 @@ def test_rows_are_what_the_engine_said_whatever_the_order(tmp_path: Path, recipe
 
 
 def trees(rows: list[Row], folder: Path) -> None:
-    """Branches ask a node's question again, and share what came before it with their trunk."""
-    with Run(folder / "run-branches.db") as made:
-        branches = len(made.manifest().branches)
+    """Branches ask a node's question again, first call and all, and share what came before it with their trunk."""
+    with Run(folder / "run-branches.db") as made, Run(folder / "run.db") as run:
+        branches = [Branch(*one) for one in made.manifest().branches]
         assert "parent" in {call.source for call in made.calls()}, "what is shared is played once"
-    assert branches in (4, 8)
+        for table, one in enumerate(branches):
+            (there,) = [each for each in run.decisions(one.table) if each.action.seen == one.tick]
+            (here,) = [each for each in made.decisions(table) if each.action.seen == one.tick]
+            asked, again = run.calls_of(there), made.calls_of(here)
+            assert again[0].messages == asked[0].messages
+            assert again[0].seed != asked[0].seed
+            assert {call.source for call in again} == {"engine"}
+    assert len(branches) in (4, 8)
     parents = Counter(row.parent for row in rows if row.parent and row.how)
     assert max(parents.values()) > 1
     assert {row.group for row in rows} == {"run/0", "run/1"}
@@ -101,13 +110,13 @@ def trees(rows: list[Row], folder: Path) -> None:
 
 def trials(rows: list[Row], folder: Path) -> None:
     """The second attempt begins with a reflection."""
-    assert {row.attempt for row in rows if row.spans} == {1}
+    assert {row.attempt for row in rows if row.has("summary")} == {1}
     assert len({(row.trial, row.attempt) for row in rows}) == 8
 
 
 def chops(rows: list[Row], folder: Path) -> None:
     """Summaries are rows of the decision that they precede."""
-    assert any(row.spans and row.spans[0].kind == "summary" for row in rows)
+    assert any(row.has("summary") for row in rows)
 
 
 def proposals(rows: list[Row], folder: Path) -> None:

@@ -304,7 +304,8 @@ def row(episode: str, seat: str, reward: float, policy: str, **fields: Any) -> R
 
 def test_win_rates_count_episodes_against_others() -> None:
     rows = [
-        row("0", "a", 1, "new@1"), row("0", "b", -1, "old@1"), row("0", "a", 1, "new@1"),
+        row("0", "a", 1, "new@1"), row("0", "b", -1, "old@1"),
+        row("0", "a", 1, "new@1", turn=1, answer="a thought"), row("0", "a", 1, "new@1", turn=1),
         row("1", "a", 2, "old@1"), row("1", "b", -2, "new@1"),
         row("2", "a", 0, "new@1"), row("2", "b", 0, "old@1"),
         row("3", "a", 5, "new@1"), row("3", "b", -5, "new@1"),
@@ -338,6 +339,7 @@ def test_the_gain_of_a_trained_response(game: Tree) -> None:
 def test_rates_by_turn() -> None:
     rows = [
         row("0", "a", 0, "p", turn=0, answer="cooperate"),
+        row("0", "a", 0, "p", turn=1, answer="a thought"),
         row("0", "a", 0, "p", turn=1, answer="defect"),
         row("1", "a", 0, "p", turn=0, answer="defect", how="retried"),
         row("1", "a", 0, "p", turn=1, answer="defect", how="defaulted"),

@@ -86,6 +86,8 @@ def test_a_decision_in_several_rows_is_remembered_once_and_one_without_a_state_n
     row = choices()[0]
     assert list(credited([row, row]).state.options.values()) == [{"bet": (1.0, 1.0)}]
     assert credited([replace(row, key="")]).state.options == {}
+    word = replace(row, options=("keep", "switch"), answer="keep")
+    assert list(credited([word, row]).state.options.values()) == [{"keep": (1.0, 1.0), "bet": (1.0, 1.0)}]
 
 
 def test_rows_of_others_are_not_remembered() -> None:

@@ -139,6 +139,7 @@ MUTATIONS = [
     ("bi_level_gae", "credit.0.returns.gamma", "1"),
     ("turn_ppo", "credit.0.returns.gamma", "1"),
     ("turn_ppo", "credit.0.returns.lam", "1"),
+    ("hiper", "reward.1.penalty", "0"),
     ("hiper", "credit.0.returns.lam", "1"),
     ("hiper", "credit.0.returns.level", "termination"),
     ("hiper", "credit.0.span.tags", "[action, think, switch]"),

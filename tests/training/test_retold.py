@@ -35,7 +35,7 @@ def played(
 ) -> list[Row]:
     """The rows of a run in a folder."""
     mute = [f"models.{seat}.{each}" for seat in seats for each in MUTE]
-    scenario = load(SCENARIOS / name, [*mute, f"tables={tables}", "record.states=true"])
+    scenario = load(SCENARIOS / name, [*mute, *sets, f"tables={tables}", "record.states=true"])
     path = create(scenario, folder, "run")
     assert go(path).status == "finished"
     return rows(path)
@@ -88,6 +88,16 @@ def test_other_answers_earn_what_the_table_says_and_regret_is_external(tmp_path:
             best = max(sum(instead[n][option] for n in own) for option in (0, 1))
             assert sum(paid[n] for n in own) == pytest.approx(sum(found[n].reward for n in own) - best)
     assert min(paid) < 0, "somebody cooperated, and always to defect would have earned more"
+
+
+def test_what_is_said_before_an_answer_is_no_answer(tmp_path: Path) -> None:
+    """Neither other courses nor scripts take whether a subgoal is kept for a move of the game."""
+    found = played(tmp_path, "games/pd_train.yaml", "cast.first.with.subgoals=8", "cast.second.with.think=6")
+    past, answers = Past(tmp_path), {n for n, row in enumerate(found) if row.has("action")}
+    assert {kind.options for kind in found if kind.has("switch")} == {("keep", "switch")}
+    assert len(answers) == 6 * 2 * 3 < len(found)
+    assert {n for n, each in enumerate(counterfactual(found, past)) if each} == answers
+    assert demonstrations([replace(row, trained=True) for row in found], past, Grim, Streams(0)).keys() == answers
 
 
 def test_bids_that_nobody_sees_are_compared(tmp_path: Path) -> None:

@@ -132,6 +132,20 @@ def test_a_thought_and_its_answer_pay_for_both_and_have_one_form() -> None:
     assert stream("{kind: format, valid: 1, invalid: -2}", rows) == [-2, -2, 1]
 
 
+def test_a_thought_and_its_answer_gain_and_regret_as_one() -> None:
+    """Gains are from what is asked first to what is asked first next time; regrets are of answers."""
+    one = replace(choices()[0], ended="")
+    answers = [one, replace(one, turn=1, ended="terminated")]
+    rows = [replace(one, **more) for one in answers for more in ({"options": ("keep", "switch")}, {})]
+    extras = Extras(
+        truth_before=(log(0.1), log(0.9), log(0.4), log(0.2)),
+        truth_after=(log(0.4), log(0.4), log(0.4), log(0.2)),
+        counterfactual=((), (1, 5), (), (2, 3)),
+    )
+    assert stream(GAIN, rows, extras) == pytest.approx([0.3, 0.3, 0, 0])
+    assert stream("{kind: regret}", rows, extras) == [0, 0, 3 - 8, 3 - 8]  # bet, bet: 1 + 2; pass: 5 + 3
+
+
 def test_free_text_is_anchored_by_its_tokens_and_others_have_no_term() -> None:
     rows = [replace(row, options=()) for row in game()]
     extras = Extras(reference=(GAME.reference[0], *((),) * 9))

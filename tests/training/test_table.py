@@ -62,7 +62,7 @@ TABLE = {
         f"ref_kl weight=1 teacher=teacher | {NEAR}"
     ),
     "hierarchical_grpo": f"propose proposals=8 attempts=4 | self | {DPPO} | outcome | {NEAR}",
-    "hiper": f"independent | self | {CLIP} | step | value weight=0.5 heads=low,high,termination",
+    "hiper": f"independent | self | {CLIP} | step+keep | value weight=0.5 heads=low,high,termination",
     "igpo": f"group size=8 | self | {CLIP} | info_gain+outcome | {K3}",
     "lamer": f"trial size=8 attempts=3 reflect=True | self | {CLIP} | step",
     "magic_like": (

@@ -10,7 +10,7 @@ from sim.record.reader import Run
 from tests.training.test_loop import small
 from training.credit import credit
 from training.loop import Trainer
-from training.plan import Plan, TrainingError
+from training.plan import Plan
 from training.policy import tiny_model
 from training.reward import rewards
 
@@ -37,9 +37,9 @@ def test_a_thought_is_a_row_with_the_advantage_of_its_decision(model: Path, tmp_
     (path,) = (tmp_path / "kuhn" / "rollouts").glob("update-000001-0.db")
     with Run(path) as run:
         said = [call.completion.ids for call in run.calls() if call.purpose == "think"]
-    thoughts = [row for row in rows if row.spans]
+    thoughts = [row for row in rows if row.has("think")]
     assert sorted(row.ids for row in thoughts) == sorted(said)
-    assert {row.spans[0].kind for row in thoughts} == {"think"}
+    assert [row for row in rows if row not in thoughts] == [row for row in rows if row.has("action")]
     advantages = {}
     for row, each in zip(rows, found.tokens, strict=True):
         advantages.setdefault((row.episode, row.seat, row.turn), set()).update(each)
@@ -54,25 +54,19 @@ def test_tags_learn_thoughts_alone(model: Path, tmp_path: Path) -> None:
         found = credit(rows, rewards(plan.recipe.reward, rows), plan.recipe.credit)
         assert trainer.update()["gradient_norm"] > 0
     for row, mask in zip(rows, found.mask, strict=True):
-        assert set(mask) == {bool(row.spans)}
+        assert set(mask) == {row.has("think")}
 
 
-@pytest.mark.parametrize("recipe", ["grpo", "neurd_fit_like", "spiral", "gspo_like"])
+@pytest.mark.parametrize("recipe", ["grpo", "neurd_fit_like", "spiral", "gspo_like", "turn_ppo"])
 def test_recipes_of_every_kind_learn_from_those_who_think(model: Path, tmp_path: Path, recipe: str) -> None:
     with Trainer(tmp_path / "kuhn", thinking(model, recipe)) as trainer:
         numbers = trainer.update()
     assert numbers["gradient_norm"] >= 0
 
 
-@pytest.mark.parametrize(
-    ("recipe", "what"), [("bi_level_gae", "a critic has one value"), ("arpo_like", "a tree branches")]
-)
-def test_what_takes_one_call_a_decision_says_so(model: Path, tmp_path: Path, recipe: str, what: str) -> None:
-    with pytest.raises(TrainingError, match=f"{what}.*cast first thinks"):
-        Trainer(tmp_path / "kuhn", thinking(model, recipe))
-
-
-def test_what_is_credited_by_name_has_to_be_there(model: Path, tmp_path: Path) -> None:
-    plan = small(model, "reinforce", "credit.0.span={kind: tag, tags: [think]}")
-    with pytest.raises(TrainingError, match=r"no learner thinks; set cast\.NAME\.with\.think to some tokens"):
-        Trainer(tmp_path / "kuhn", plan)
+def test_branches_learn_from_those_who_think(model: Path, tmp_path: Path) -> None:
+    tree = ("structure.size=2", "structure.nodes=2", "structure.branches=1", "rollout.episodes=4", "extra=[]")
+    with Trainer(tmp_path / "kuhn", thinking(model, "arpo_like", *tree)) as trainer:
+        numbers = trainer.update()
+    assert numbers["gradient_norm"] > 0
+    assert numbers["rows"] > numbers["decisions"], "thoughts are learnt too"

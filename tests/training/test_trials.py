@@ -59,7 +59,7 @@ def test_every_attempt_knows_of_those_before_and_starts_like_them(model: Path, t
     placed = {(row.trial, row.attempt, row.group) for row in rows}
     run = "update-000001-0"
     assert placed == {(f"{run}:{table}", n, f"{run}/{table // 2}") for table in range(4) for n in (0, 1)}
-    reflections = [row for row in rows if row.spans]
+    reflections = [row for row in rows if row.has("summary")]
     assert {row.attempt for row in reflections} == {1}
     assert {row.turn for row in reflections} == {0}
     assert all(row.trained and row.ids and row.bounds for row in reflections)
@@ -99,7 +99,7 @@ def test_who_remembers_nothing_makes_no_second_attempt(model: Path, tmp_path: Pa
 def test_without_reflection_the_past_is_told_all_the_same(model: Path, tmp_path: Path) -> None:
     with Trainer(tmp_path / "kuhn", planned(model, reflect=False)) as trainer:
         rows, _ = trainer._played()
-    assert not any(row.spans for row in rows)
+    assert not any(row.has("summary") for row in rows)
     with Run(tmp_path / "kuhn" / "rollouts" / "update-000001-0-2.db") as run:
         first = [call for call in run.calls() if call.key.agent == "first"]
         assert {call.purpose for call in first} <= {"act", "rethink", "memory"}

@@ -175,9 +175,18 @@ def cosine(one: Tensor, other: Tensor) -> float:
             ("structure.size=2", "structure.attempts=2", "rollout.episodes=4"),
             ("cast.better.with.memory_tokens=120",),
         ),
+        (
+            "hierarchical_grpo",
+            ("structure.proposals=2", "structure.attempts=2", "rollout.episodes=2"),
+            (
+                "world={use: 'tests.training.riddles:Riddles'}",
+                "cast.better.role=proposer",
+                "cast.other={name: other, agent: 'agents.llm:LLMAgent', model: better, role: solver, think: 1s}",
+            ),
+        ),
     ],
 )
-def test_trees_and_trials_are_played_on_vllm(
+def test_trees_trials_and_proposals_are_played_on_vllm(
     embedded_engine: VLLMEngine,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -57,7 +57,8 @@ class Watched:
         self.page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]', timeout=PATIENCE)
 
     def follow(self, link: str, words: str | re.Pattern[str]) -> None:
-        """Go to a view by its link at the side."""
+        """Go to a view by its link at the side, once the page stands still: a click while it is drawn may get lost."""
+        self.settle()
         self.page.get_by_role("link", name=link, exact=True).click()
         expect(self.page.locator(".ag h1").first).to_have_text(link)
         self.page.get_by_text(words).first.wait_for(state="attached")
@@ -159,6 +160,14 @@ OF_A_RUN = {
 }
 """Views of one run by their links, each with words that it shows last."""
 OTHERS = {"Play": "Take the seat", "Compare": "First divergence", "Training": "Exploitability", "Runs": "Start a run"}
+
+
+def test_the_list_of_runs_has_an_address_that_the_bare_one_leads_to(watched: Watched) -> None:
+    for address in ("runs?search=forum", "?search=forum"):
+        watched.open(address)
+        watched.page.wait_for_url("**/runs?search=forum")
+        expect(watched.page.locator(".ag h1").first).to_have_text("Runs")
+        watched.check()
 
 
 def test_every_page_of_every_world_is_drawn_without_an_error(watched: Watched) -> None:

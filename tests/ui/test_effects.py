@@ -9,7 +9,7 @@ import pytest
 from sim.metrics.family import changed
 from sim.types import Measurement
 from ui.data import Head
-from ui.effects import between, experiments, within
+from ui.effects import between, experiments, tabled, within
 
 
 def number(metric: str, value: float | None, **of: object) -> Measurement:
@@ -25,16 +25,21 @@ def test_two_runs_are_paired_by_what_numbers_are_about() -> None:
     one = [number("gain", 0, agent="a"), number("gain", 5, agent="b"), number("gain", 1, agent="c"), number("all", 4)]
     other = [number("gain", 1, agent="a"), number("gain", 7, agent="b"), number("gain", 4, agent="c"), number("all", 9)]
     (found,) = within(one, [*other, number("gain", 9, agent="only here")])
-    assert (found.metric, found.pairs, found.before, found.after, found.difference) == ("gain", 3, 2, 4, 2)
-    assert found.ci == pytest.approx((2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5))
+    assert (found.metric, found.pairs, found.base, found.treated, found.estimate.value) == ("gain", 3, 2, 4, 2)
+    assert found.estimate.ci == pytest.approx((2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5))
     assert not found.apart
+    assert tabled([found])[0]["of"] == "all"
 
 
 def test_an_effect_is_over_pairs_of_runs() -> None:
-    pairs = [([number("x", 1)], [number("x", 3)]), ([number("x", 2)], [number("x", 4)])]
+    """Differences 2 and 4: mean 3, standard error 1, t 12.706 with one degree of freedom."""
+    pairs = [([number("x", 1)], [number("x", 3)]), ([number("x", 2)], [number("x", 6)])]
     (found,) = between(pairs)
-    assert (found.difference, found.pairs, found.ci) == (2, 2, (2, 2))
-    assert found.apart
+    assert (found.estimate.value, found.pairs) == (3, 2)
+    assert found.estimate.ci is not None
+    assert found.estimate.ci == pytest.approx((3 - 12.7062, 3 + 12.7062))
+    (row,) = tabled([found])
+    assert (row["low"], row["apart"]) == (found.estimate.ci[0], False)
     assert between([]) == []
     assert between([([number("x", None)], [number("x", 3)])]) == [], "no number is no zero"
 

@@ -1040,7 +1040,11 @@ def test_metrics_of_an_empty_forum_are_none_not_zero() -> None:
     assert found["active_share"].value == 0
 
 
-@given(st.lists(st.integers(0, 50), min_size=1, max_size=30).filter(any))
+def test_one_member_has_no_inequality() -> None:
+    assert gini([5]) is None
+
+
+@given(st.lists(st.integers(0, 50), min_size=2, max_size=30).filter(any))
 def test_gini_is_the_mean_difference(counts: list[int]) -> None:
     n = len(counts)
     pairs = sum(abs(a - b) for a in counts for b in counts)

@@ -14,7 +14,7 @@ from sim.sweep import known
 from sim.types import Measurement
 from ui import charts, data
 from ui.data import Head
-from ui.effects import by_subject, within
+from ui.effects import by_subject, tabled, within
 from ui.markup import clipped, grid, hint, plotted, prose, show, tag
 from ui.parts import choice, figure, table, title
 from ui.views import sweeps
@@ -119,7 +119,7 @@ def _paired(heads: Sequence[Head], found: Sequence[Sequence[Measurement]]) -> No
                     cls="dim",
                 )
             )
-            table([one.row for one in differences], f"paired-{heads.index(head)}")
+            table(tabled(differences), f"paired-{heads.index(head)}")
 
 
 def _diverges(heads: Sequence[Head]) -> None:

@@ -10,7 +10,7 @@ from sim.metrics.pooling import pooled
 from sim.sweep import Setting
 from sim.types import Measurement
 from ui import charts, data
-from ui.effects import Subject, between, by_subject
+from ui.effects import Subject, between, by_subject, tabled
 from ui.markup import clipped, grid, hint, plotted, show, tag
 from ui.parts import choice, figure, table
 
@@ -72,10 +72,13 @@ def _differences(settings: Sequence[Setting], finished: Finished) -> None:
         if not seeds:
             continue
         show(tag("h2", f"What setting {place} changes: {clipped(one.sets, 80)}"))
-        words = "Against setting 1, in pairs of one seed, which share their luck; intervals are Student's at 95%."
+        words = (
+            "Against setting 1, in pairs of one seed, which share their luck; intervals are Student's at 95%. "
+            "What differs alike in fewer than six pairs has none."
+        )
         show(tag("div", words, cls="dim"))
         found = between([(finished[0][seed], done[seed]) for seed in seeds])
-        table([each.row for each in found], f"sweep-differences-{place}")
+        table(tabled(found), f"sweep-differences-{place}")
 
 
 def _listed(means: Means, subjects: Sequence[Subject]) -> None:

@@ -8,14 +8,14 @@ import orjson
 import streamlit as st
 
 from sim.library import PROJECT
-from sim.metrics.family import changed
+from sim.metrics.family import changed, rescored
 from sim.scenarios.located import ScenarioError
 from sim.scenarios.yaml_text import read_yaml, write_yaml
 from sim.steering.live import Refused
 from sim.types import JSON, Member
 from ui import charts, controls, data
 from ui.data import Head
-from ui.effects import Experiment, between, experiments
+from ui.effects import Experiment, between, experiments, tabled
 from ui.markup import clipped, failure, hint, plotted, prose, show, tag
 from ui.parts import LOOK, badge, choice, chosen_run, figure, opened, table, title
 
@@ -157,7 +157,9 @@ def _forks(parent: Head) -> list[tuple[Head, str]]:
         head = data.head(where, name)
         if head.parent == parent.id and head.fork_tick is not None:
             with opened(head) as run:
-                found.append((head, changed(before, data.scenario_of(run.manifest()))))
+                after = data.scenario_of(run.manifest())
+            if not rescored(after):
+                found.append((head, changed(before, after)))
     return found
 
 
@@ -174,7 +176,7 @@ def _effect(parent: Head, one: Experiment, number: int) -> None:
         [(data.measured(where, plain.id), data.measured(where, treated.id)) for plain, treated in done]
     )
     overall = [each for each in differences if not each.of]
-    rows = [each.row for each in (overall or differences)]
+    rows = tabled(overall or differences)
     if not rows:
         if done:
             hint("These forks have no number in common.")
@@ -183,8 +185,8 @@ def _effect(parent: Head, one: Experiment, number: int) -> None:
     drawn = [
         (
             plotted(f"{each.metric} ({each.unit})" if each.unit else each.metric, 60),
-            each.difference,
-            *(each.ci or (None, None)),
+            each.estimate.value or 0.0,
+            *(each.estimate.ci or (None, None)),
         )
         for each in (told or overall or differences)[:20]
     ]

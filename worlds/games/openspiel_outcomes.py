@@ -5,11 +5,10 @@ The tables of a run are the clusters: those who play one game after the other ma
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from sim.intervals import Interval, clustered, clustered_mean
+from sim.intervals import Interval, by_cluster, clustered, clustered_mean
 from sim.types import JSON, Measurement, Metric, Record, RecordedFact
 
 
@@ -57,11 +56,8 @@ def _measured(
     **more: Any,
 ) -> Measurement:
     """The mean over games of one value each."""
-    sizes = Counter(item.table for item in items)
-    sums = dict.fromkeys(sizes, 0.0)
-    for item, value in zip(items, values, strict=True):
-        sums[item.table] += value
-    bounds = interval(list(sums.values()), list(sizes.values()))
+    sums, sizes = by_cluster((item.table, value) for item, value in zip(items, values, strict=True))
+    bounds = interval(sums, sizes)
     return Measurement(
         metric=f"openspiel.{metric}",
         value=sum(values) / len(values),

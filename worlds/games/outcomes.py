@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
-from sim.intervals import clustered, clustered_mean
+from sim.intervals import by_cluster, clustered, clustered_mean
 from sim.types import JSON, AgentId, Measurement, Metric, Record, RecordedFact
 from worlds.games.payoffs import COOPERATIVE, build
 
+Valued: TypeAlias = tuple[int, float]
+"""A table, and one value that came up at it."""
 
-def _share(
-    metric: str, values: Sequence[tuple[int, float]], excluded: int = 0, unit: str = "share", **of: JSON
-) -> Measurement:
-    """Mean of values, each with its table; what happens at one table hangs together."""
-    tables: dict[int, list[float]] = {}
-    for table, value in values:
-        tables.setdefault(table, []).append(value)
-    interval = clustered if unit == "share" else clustered_mean
-    bounds = interval(list(map(sum, tables.values())), list(map(len, tables.values())))
+
+def _mean(metric: str, found: Sequence[Valued], excluded: int = 0, unit: str = "share", **of: JSON) -> Measurement:
+    """Mean of values; the tables are the clusters, as matches of one have players in common."""
+    sums, sizes = by_cluster(found)
+    bounds = clustered(sums, sizes) if unit == "share" else clustered_mean(sums, sizes)
     return Measurement(
         metric=f"matrix.{metric}",
-        value=sum(value for _, value in values) / len(values) if values else None,
+        value=sum(value for _, value in found) / len(found) if found else None,
         unit=unit,
-        n=len(values),
-        n_clusters=len(tables),
+        n=len(found),
+        n_clusters=len(sizes),
         ci=bounds.ci,
         ci_method=bounds.method,
         excluded={"not chosen": excluded} if excluded else {},
@@ -40,13 +39,13 @@ def _own_moves(item: RecordedFact) -> dict[AgentId, str]:
 
 def mean_payoff(record: Record) -> Iterable[Measurement]:
     """Mean payoff per player and round, over all and by agent."""
-    by_agent: dict[AgentId, list[tuple[int, float]]] = {}
+    by_agent: dict[AgentId, list[Valued]] = {}
     for item in record.facts("round"):
         for agent, payoff in item.fact.data["payoffs"].items():
             by_agent.setdefault(agent, []).append((item.table, payoff))
-    yield _share("mean_payoff", [x for own in by_agent.values() for x in own], unit="points")
+    yield _mean("mean_payoff", [one for own in by_agent.values() for one in own], unit="points")
     for agent, own in by_agent.items():
-        yield _share("mean_payoff", own, unit="points", agent=agent)
+        yield _mean("mean_payoff", own, unit="points", agent=agent)
 
 
 def action_frequency(record: Record) -> Iterable[Measurement]:
@@ -55,7 +54,7 @@ def action_frequency(record: Record) -> Iterable[Measurement]:
     moves = [(item.table, move) for item in rounds for move in _own_moves(item).values()]
     missing = sum(len(item.fact.data["missed"]) for item in rounds)
     for label in _labels(record):
-        yield _share("action_frequency", [(at, float(move == label)) for at, move in moves], missing, action=label)
+        yield _mean("action_frequency", [(table, float(move == label)) for table, move in moves], missing, action=label)
 
 
 def cooperation(record: Record) -> Iterable[Measurement]:
@@ -64,14 +63,14 @@ def cooperation(record: Record) -> Iterable[Measurement]:
         return
     first = _labels(record)[0]
     rounds = list(record.facts("round"))
-    by_agent: dict[AgentId, list[tuple[int, float]]] = {}
+    by_agent: dict[AgentId, list[Valued]] = {}
     for item in rounds:
         for agent, move in _own_moves(item).items():
             by_agent.setdefault(agent, []).append((item.table, float(move == first)))
     missing = sum(len(item.fact.data["missed"]) for item in rounds)
-    yield _share("cooperation_rate", [x for own in by_agent.values() for x in own], missing)
+    yield _mean("cooperation_rate", [one for own in by_agent.values() for one in own], missing)
     for agent, own in by_agent.items():
-        yield _share("cooperation_rate", own, agent=agent)
+        yield _mean("cooperation_rate", own, agent=agent)
 
 
 def mutual_action(record: Record) -> Iterable[Measurement]:
@@ -79,8 +78,8 @@ def mutual_action(record: Record) -> Iterable[Measurement]:
     rounds = list(record.facts("round"))
     whole = [(item.table, set(item.fact.data["moves"].values())) for item in rounds if not item.fact.data["missed"]]
     for label in _labels(record):
-        values = [(at, float(moves == {label})) for at, moves in whole]
-        yield _share("mutual_action", values, len(rounds) - len(whole), action=label)
+        values = [(table, float(moves == {label})) for table, moves in whole]
+        yield _mean("mutual_action", values, len(rounds) - len(whole), action=label)
 
 
 def _labels(record: Record) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sim.intervals import clustered, clustered_mean
+from sim.intervals import by_cluster, clustered, clustered_mean
 from sim.types import JSON, Measurement, Metric, Record, RecordedFact
 from worlds.evidence import cited, places
 
@@ -22,22 +22,20 @@ def _mean(
     excluded: Mapping[str, int],
     **of: JSON,
 ) -> Measurement:
-    tables: dict[int, list[float]] = {}
-    for item, value in zip(facts, values, strict=True):
-        tables.setdefault(item.table, []).append(value)
-    interval = clustered if metric == "agreement_rate" else clustered_mean
-    bounds = interval(list(map(sum, tables.values())), list(map(len, tables.values())))
+    """Mean of one value a fact; the tables are the clusters, as who bargains again at one may have learnt."""
+    sums, sizes = by_cluster((item.table, value) for item, value in zip(facts, values, strict=True))
+    bounds = clustered(sums, sizes) if metric == "agreement_rate" else clustered_mean(sums, sizes)
     return Measurement(
         metric=f"bargaining.{metric}",
         value=sum(values) / len(values) if values else None,
         unit="rounds" if metric == "agreement_round" else "share",
         n=len(values),
-        n_clusters=len(tables),
+        n_clusters=len(sizes),
         ci=bounds.ci,
         ci_method=bounds.method,
-        flags=bounds.flags,
         events=cited(record, places(facts)),
         excluded={reason: count for reason, count in excluded.items() if count},
+        flags=bounds.flags,
         of=of,
     )
 

@@ -72,11 +72,10 @@ def active_share(record: Record) -> Iterator[Measurement]:
 
 
 def gini(counts: Sequence[float]) -> float | None:
-    """Mean absolute difference of all pairs over twice the mean; None if nothing is counted."""
-    total = sum(counts)
-    if not total:
+    """Mean absolute difference of all pairs over twice the mean; None if nothing is counted, or only one member's."""
+    total, n = sum(counts), len(counts)
+    if n < 2 or not total:
         return None
-    n = len(counts)
     return sum((2 * rank - n - 1) * count for rank, count in enumerate(sorted(counts), 1)) / (n * total)
 
 

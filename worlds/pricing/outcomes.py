@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from sim.intervals import by_cluster, clustered_mean
 from sim.types import JSON, FactId, Measurement, Metric, Record
 from worlds.evidence import cited
 from worlds.pricing.demand import Sales, read
@@ -65,20 +66,26 @@ def _window(record: Record) -> tuple[list[_Sold], dict[str, int]]:
 def _mean(
     record: Record,
     metric: str,
-    values: Sequence[float],
+    found: Sequence[tuple[_Sold, float]],
     unit: str,
     of: Sequence[_Sold],
     excluded: Mapping[str, int],
     **about: JSON,
 ) -> Measurement:
+    """Mean of values, each after the period it is of; the tables are the clusters."""
+    sums, sizes = by_cluster((sold.table, value) for sold, value in found)
+    bounds = clustered_mean(sums, sizes)
     return Measurement(
         metric=f"oligopoly.{metric}",
-        value=fmean(values) if values else None,
+        value=fmean(value for _, value in found) if found else None,
         unit=unit,
-        n=len(values),
+        n=len(found),
         n_clusters=len({sold.table for sold in of}),
+        ci=bounds.ci,
+        ci_method=bounds.method,
         events=cited(record, ((sold.table, sold.fact) for sold in of)),
         excluded=excluded,
+        flags=bounds.flags,
         of=about,
     )
 
@@ -90,14 +97,15 @@ def _firms(sold: Sequence[_Sold]) -> list[str]:
 def profit_gain(record: Record) -> Iterable[Measurement]:
     """Profit gain (Calvano et al. 2020): 0 at the static Nash equilibrium, 1 at the joint optimum; all, and by firm."""
     sold, excluded = _window(record)
-    gains = [one.gain for one in sold]
-    yield _mean(record, "profit_gain", [gain for gain in gains if gain is not None], "share", sold, excluded)
+    gains = [(one, one.gain) for one in sold]
+    yield _mean(
+        record, "profit_gain", [(one, gain) for one, gain in gains if gain is not None], "share", sold, excluded
+    )
     for firm in _firms(sold):
         own = [one for one in sold if firm in one.firms]
-        found = [_gain(*_own_profits(one, one.firms.index(firm))) for one in own]
-        yield _mean(
-            record, "profit_gain", [gain for gain in found if gain is not None], "share", own, excluded, agent=firm
-        )
+        gains = [(one, _gain(*_own_profits(one, one.firms.index(firm)))) for one in own]
+        found = [(one, gain) for one, gain in gains if gain is not None]
+        yield _mean(record, "profit_gain", found, "share", own, excluded, agent=firm)
 
 
 def _own_profits(sold: _Sold, firm: int) -> tuple[float, float, float]:
@@ -107,30 +115,25 @@ def _own_profits(sold: _Sold, firm: int) -> tuple[float, float, float]:
 def mean_price(record: Record) -> Iterable[Measurement]:
     """Mean price per firm and period, over all and by firm; and what it would be at both benchmarks."""
     sold, excluded = _window(record)
-    yield _mean(record, "mean_price", [price for one in sold for price in one.sales.prices], "money", sold, excluded)
+    yield _mean(
+        record, "mean_price", [(one, price) for one in sold for price in one.sales.prices], "money", sold, excluded
+    )
     for firm in _firms(sold):
         own = [one for one in sold if firm in one.firms]
-        prices = [one.sales.prices[one.firms.index(firm)] for one in own]
+        prices = [(one, one.sales.prices[one.firms.index(firm)]) for one in own]
         yield _mean(record, "mean_price", prices, "money", own, excluded, agent=firm)
     for name in ("nash", "optimum"):
-        prices = [price for one in sold for price in getattr(one, name)["prices"]]
+        prices = [(one, price) for one in sold for price in getattr(one, name)["prices"]]
         yield _mean(record, "benchmark_price", prices, "money", sold, excluded, at=name)
 
 
 def consumer_surplus(record: Record) -> Iterable[Measurement]:
     """Mean surplus of the consumers in a period; and what it would be at both benchmarks."""
     sold, excluded = _window(record)
-    yield _mean(record, "consumer_surplus", [one.sales.surplus for one in sold], "money", sold, excluded)
+    yield _mean(record, "consumer_surplus", [(one, one.sales.surplus) for one in sold], "money", sold, excluded)
     for name in ("nash", "optimum"):
-        yield _mean(
-            record,
-            "benchmark_surplus",
-            [getattr(one, name)["surplus"] for one in sold],
-            "money",
-            sold,
-            excluded,
-            at=name,
-        )
+        surplus = [(one, getattr(one, name)["surplus"]) for one in sold]
+        yield _mean(record, "benchmark_surplus", surplus, "money", sold, excluded, at=name)
 
 
 METRICS: tuple[Metric, ...] = (profit_gain, mean_price, consumer_surplus)

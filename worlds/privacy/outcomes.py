@@ -101,25 +101,22 @@ def attack_success(record: Record) -> Iterable[Measurement]:
 
 
 def exchanges(record: Record) -> Iterable[Measurement]:
-    """Mean number of exchanges of the conversations that ended."""
+    """Mean number of exchanges of the conversations that ended, which are independent of each other."""
     ends = list(record.facts("outcome"))
     lengths = [item.fact.data["exchanges"] for item in ends]
     cut = sum(1 for _ in record.facts("pair")) - len(ends)
-    tables: dict[int, list[float]] = {}
-    for item, length in zip(ends, lengths, strict=True):
-        tables.setdefault(item.table, []).append(length)
-    bounds = clustered_mean(list(map(sum, tables.values())), list(map(len, tables.values())))
+    bounds = clustered_mean(lengths, [1] * len(lengths))
     yield Measurement(
         metric="disclosure.exchanges",
         value=sum(lengths) / len(lengths) if lengths else None,
         unit="exchanges",
         n=len(lengths),
-        n_clusters=len(tables),
+        n_clusters=len(lengths),
         ci=bounds.ci,
-        ci_method=bounds.method,
-        flags=bounds.flags,
+        ci_method="t over conversations" if bounds.ci else "",
         events=cited(record, places(ends)),
         excluded={"unfinished": cut} if cut else {},
+        flags=bounds.flags,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from sim.intervals import clustered, clustered_mean
+from sim.intervals import by_cluster, clustered, clustered_mean
 from sim.types import JSON, Measurement, Metric, Record, RecordedFact
 from worlds.evidence import cited, places
 
@@ -86,9 +86,8 @@ def violations(record: Record) -> Iterable[Measurement]:
     episodes, excluded = _episodes(record)
     agents = list(dict.fromkeys(agent for item in episodes for agent in item.fact.data["violations"]))
     broken = [item for item in episodes for broke in item.fact.data["violations"].values() if broke]
-    yield _share(
-        record, "violation", broken, [item for item in episodes for _ in item.fact.data["violations"]], excluded
-    )
+    judged = [item for item in episodes for _ in item.fact.data["violations"]]
+    yield _share(record, "violation", broken, judged, excluded)
     for agent in agents:
         own = [item for item in episodes if agent in item.fact.data["violations"]]
         hits = [item for item in own if item.fact.data["violations"][agent]]
@@ -110,26 +109,25 @@ def task_accuracy(record: Record) -> Iterable[Measurement]:
 def reward(record: Record) -> Iterable[Measurement]:
     """Mean reward of an agent in an episode, over all and by agent."""
     episodes, excluded = _episodes(record)
-    paid = [(_pair(item), agent, got) for item in episodes for agent, got in item.fact.data["rewards"].items()]
-    for agent in (None, *dict.fromkeys(agent for _, agent, _ in paid)):
-        by_pair: dict[tuple[int, int], list[float]] = {}
-        for pair, who, got in paid:
-            if agent in (None, who):
-                by_pair.setdefault(pair, []).append(got)
-        sums, sizes = list(map(sum, by_pair.values())), list(map(len, by_pair.values()))
+    by_agent: dict[str, list[tuple[tuple[int, int], float]]] = {}
+    for item in episodes:
+        for agent, paid in item.fact.data["rewards"].items():
+            by_agent.setdefault(agent, []).append((_pair(item), paid))
+    everybody = [one for own in by_agent.values() for one in own]
+    for of, paid_to in [({}, everybody)] + [({"agent": agent}, own) for agent, own in by_agent.items()]:
+        sums, sizes = by_cluster(paid_to)
         bounds = clustered_mean(sums, sizes)
         yield Measurement(
             metric="verification.reward",
-            value=sum(sums) / sum(sizes) if sizes else None,
+            value=sum(sums) / len(paid_to) if paid_to else None,
             unit="points",
-            n=sum(sizes),
+            n=len(paid_to),
             n_clusters=len(sizes),
             ci=bounds.ci,
             ci_method=bounds.method,
             excluded=excluded,
             flags=bounds.flags,
-            of={} if agent is None else {"agent": agent},
-            version=2,
+            of=of,
         )
 
 

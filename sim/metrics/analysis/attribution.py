@@ -10,6 +10,7 @@ from math import sqrt
 from typing import NamedTuple
 
 from sim.intervals import wilson
+from sim.metrics.statistics.given import share_of, shares, whole
 from sim.types import AgentId, Measurement
 
 
@@ -39,13 +40,14 @@ def ancestors(edges: Iterable[tuple[Hashable, Hashable]], symptom: Hashable) -> 
 
 def pruned_share(edges: Sequence[tuple[Hashable, Hashable]], symptom: Hashable, earlier: int) -> float | None:
     """Share of earlier steps that the symptom cannot depend on."""
-    return 1 - len(ancestors(edges, symptom)) / earlier if earlier else None
+    kept = share_of(len(ancestors(edges, symptom)), earlier)
+    return None if kept is None else 1 - kept
 
 
 def blame(step: int, replaced: tuple[int, int], redone: tuple[int, int], confidence: float = 0.95) -> Blame:
-    """From (successes, replays) with the step replaced and with it redone."""
-    p, q = replaced[0] / replaced[1], redone[0] / redone[1]
+    """From (successes, replays) with the step replaced and with it redone. Raises ValueError without replays."""
     (low_p, high_p), (low_q, high_q) = wilson(*replaced, confidence), wilson(*redone, confidence)
+    p, q = replaced[0] / replaced[1], redone[0] / redone[1]
     low = sqrt((p - low_p) ** 2 + (high_q - q) ** 2)
     high = sqrt((high_p - p) ** 2 + (q - low_q) ** 2)
     return Blame(step, p - q, (p - q - low, p - q + high))
@@ -53,9 +55,8 @@ def blame(step: int, replaced: tuple[int, int], redone: tuple[int, int], confide
 
 def root_step(flip_rates: Sequence[float]) -> int | None:
     """Step, counted from 1, with the highest rate of flips; the earliest of equals, None where nothing flips."""
-    if not flip_rates or max(flip_rates) <= 0:
-        return None
-    return flip_rates.index(max(flip_rates)) + 1
+    rates = shares("flip_rates", flip_rates)
+    return rates.index(max(rates)) + 1 if any(rates) else None
 
 
 def root(blamed: Sequence[Blame]) -> int | None:
@@ -66,17 +67,21 @@ def root(blamed: Sequence[Blame]) -> int | None:
 
 def minimality(substitutions: int, length: int) -> float | None:
     """1 − tokens changed over tokens of the step: how small a repair is enough."""
-    return 1 - substitutions / length if length else None
+    changed = share_of(substitutions, length)
+    return None if changed is None else 1 - changed
 
 
 def step_accuracy(offsets: Sequence[int | None], within: int = 0) -> float | None:
     """Share of cases found within so many steps of the planted fault; None counts as missed."""
-    return sum(one is not None and abs(one) <= within for one in offsets) / len(offsets) if offsets else None
+    within = whole("within", within)
+    found = [None if one is None else whole("offsets", abs(one)) for one in offsets]
+    return sum(one is not None and one <= within for one in found) / len(found) if found else None
 
 
 def mean_reciprocal_rank(ranks: Sequence[int | None]) -> float | None:
-    """Mean of 1/rank of the planted fault; 0 for one that is not listed."""
-    return sum(1 / rank if rank else 0.0 for rank in ranks) / len(ranks) if ranks else None
+    """Mean of 1/rank, from 1, of the planted fault; 0 for one that is not listed, whose rank is None."""
+    parts = [0.0 if rank is None else 1 / whole("ranks", rank, 1) for rank in ranks]
+    return sum(parts) / len(parts) if parts else None
 
 
 def minimal_sets(flips: Mapping[frozenset[Hashable], bool]) -> list[frozenset[Hashable]]:

@@ -7,11 +7,14 @@ tells once it is known. The tables of a run are the clusters.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from math import log
+from operator import itemgetter
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from sim.metrics.statistics.clusters import Estimate, ratio
+from sim.metrics.statistics.given import alike, shares, truths, whole
 from sim.metrics.statistics.permutation import sign_flips
 from sim.metrics.statistics.shares import estimated
 from sim.types import JSON, AgentId, FactId, Measurement, Record
@@ -33,34 +36,35 @@ class Murphy(NamedTuple):
 
 def brier(given: Sequence[float], happened: Sequence[bool]) -> float | None:
     """Mean squared distance of probabilities and outcomes (Brier 1950)."""
-    return fmean((p - y) ** 2 for p, y in zip(given, happened, strict=True)) if given else None
+    pairs = _told(given, happened)
+    return fmean((p - y) ** 2 for p, y in pairs) if pairs else None
 
 
 def log_loss(given: Sequence[float], happened: Sequence[bool]) -> float | None:
     """Mean −log probability of what happened, in nats; None where it was ruled out."""
-    right = [p if y else 1 - p for p, y in zip(given, happened, strict=True)]
+    right = [p if y else 1 - p for p, y in _told(given, happened)]
     return -fmean(map(log, right)) if right and min(right) > 0 else None
 
 
 def ece(given: Sequence[float], happened: Sequence[bool], bins: int = BINS) -> float | None:
-    """Σ of bins' shares × |mean prediction − share that happened|, bins of equal mass; equal predictions stay together.
+    """Σ of bins' shares × |mean prediction − share that happened|, bins of equal mass (Naeini et al. 2015).
 
-    Always say how many bins (Naeini et al. 2015).
+    Equal predictions stay together, in the bin of the first of them. Always say how many bins.
     """
     n = len(given)
-    groups = _bins(given, happened, bins)
+    groups = _bins(_told(given, happened), whole("bins", bins, 1))
     return sum(len(group) / n * abs(_middle(group, 0) - _middle(group, 1)) for group in groups) if n else None
 
 
 def murphy(given: Sequence[float], happened: Sequence[bool]) -> Murphy | None:
     """The parts of the Brier score."""
-    n = len(given)
+    pairs, n = _told(given, happened), len(given)
     if not n:
         return None
     groups: dict[float, list[bool]] = {}
-    for p, y in zip(given, happened, strict=True):
+    for p, y in pairs:
         groups.setdefault(p, []).append(y)
-    base = sum(happened) / n
+    base = sum(y for _, y in pairs) / n
     return Murphy(
         sum(len(ys) * (p - fmean(ys)) ** 2 for p, ys in groups.items()) / n,
         sum(len(ys) * (fmean(ys) - base) ** 2 for ys in groups.values()) / n,
@@ -146,16 +150,20 @@ def _mean(
     return estimated(f"calibration.{name}", middle, unit, denominator="predictions", **more)
 
 
-def _bins(given: Sequence[float], happened: Sequence[bool], bins: int) -> list[list[tuple[float, bool]]]:
-    ordered = sorted(zip(given, happened, strict=True), key=lambda pair: pair[0])
-    groups: list[list[tuple[float, bool]]] = []
-    for place, pair in enumerate(ordered):
-        begins = place * bins // len(ordered) != (place - 1) * bins // len(ordered)
-        if groups and (not begins or pair[0] == groups[-1][-1][0]):
-            groups[-1].append(pair)
-        else:
-            groups.append([pair])
-    return groups
+def _told(given: Sequence[float], happened: Sequence[bool]) -> list[tuple[float, bool]]:
+    """Probabilities with what came of them."""
+    alike(given=given, happened=happened)
+    return list(zip(shares("given", given), truths("happened", happened), strict=True))
+
+
+def _bins(pairs: Sequence[tuple[float, bool]], bins: int) -> list[list[tuple[float, bool]]]:
+    groups: dict[int, list[tuple[float, bool]]] = {}
+    place = 0
+    for _, same in groupby(sorted(pairs, key=itemgetter(0)), itemgetter(0)):
+        tied = list(same)
+        groups.setdefault(place * bins // len(pairs), []).extend(tied)
+        place += len(tied)
+    return list(groups.values())
 
 
 def _middle(group: Sequence[tuple[float, bool]], side: int) -> float:

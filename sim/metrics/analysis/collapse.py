@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from math import exp, fsum, log
+from math import exp, fsum, inf, log
 from typing import TypeAlias
+
+from sim.metrics.statistics.given import alike, numbers, whole
 
 Scores: TypeAlias = Sequence[Sequence[float]]
 
 
 def mutual_information(scores: Scores) -> float | None:
     """Mean of ℓ(own) − log mean_j exp ℓ_ij, in nats, at most ln N: 0 says that answers ignore their prompts."""
+    scores = _square(scores)
     n = len(scores)
     if n < 2:
         return None
@@ -22,21 +25,33 @@ def mutual_information(scores: Scores) -> float | None:
 
 def conditional_entropy(scores: Scores) -> float | None:
     """−mean of ℓ(own): how free answers are where the prompt is given."""
+    scores = _square(scores)
     return -fsum(row[i] for i, row in enumerate(scores)) / len(scores) if scores else None
 
 
 def retrieval_accuracy(scores: Scores, top: int = 1, prompts: Sequence[Hashable] | None = None) -> float | None:
     """Share of answers whose own prompt is among the `top` likeliest; ties count in part, equal prompts as one."""
+    scores, top = _square(scores), whole("top", top, 1)
     n = len(scores)
+    names = list(range(n)) if prompts is None else list(prompts)
+    alike(prompts=names, answers=scores)
     if n < 2:
         return None
-    names = list(range(n)) if prompts is None else list(prompts)
     return fsum(_found(row, [name == names[i] for name in names], top) for i, row in enumerate(scores)) / n
 
 
 def chance(n: int, top: int = 1, prompts: Sequence[Hashable] | None = None) -> float | None:
     """What retrieval finds if all prompts score alike."""
     return retrieval_accuracy([[0.0] * n] * n, top, prompts)
+
+
+def _square(scores: Scores) -> list[list[float]]:
+    """Log-probabilities, of an impossible prompt −inf, but not of all; as many prompts as answers."""
+    alike(answers=scores, **{f"scores of answer {place}": row for place, row in enumerate(scores)})
+    found = [numbers("scores", row, -inf) for row in scores]
+    if any(max(row) == -inf for row in found):
+        raise ValueError("scores: an answer is impossible under every prompt")
+    return found
 
 
 def _found(row: Sequence[float], own: Sequence[bool], top: int) -> float:

@@ -16,19 +16,22 @@ from statistics import fmean
 from sim.metrics.analysis.calibration import stated
 from sim.metrics.analysis.sampled import sampled
 from sim.metrics.statistics.clusters import Estimate, rate
+from sim.metrics.statistics.given import number, numbers, share
 from sim.metrics.statistics.permutation import DRAWS, binomial_tail, stratified
 from sim.metrics.statistics.shares import estimated
 from sim.types import JSON, Measurement, Record
 
 
 def rank(n: int, alpha: float) -> int:
-    """Place of the threshold among n sorted scores: ⌈(n + 1)(1 − α)⌉, reckoned without rounding."""
+    """Place of the threshold among n sorted scores: ⌈(n + 1)(1 − α)⌉, reckoned without rounding, 0 < α < 1."""
+    if not 0 < number("alpha", alpha) < 1:
+        raise ValueError(f"alpha is {alpha}; it lies between 0 and 1")
     return ceil((n + 1) * (1 - Fraction(str(alpha))))
 
 
 def threshold(scores: Sequence[float], alpha: float) -> float:
     """Split-conformal threshold (Vovk et al. 2005): cover scores up to it; inf where there are too few."""
-    place = rank(len(scores), alpha)
+    scores, place = numbers("scores", scores, -inf, inf), rank(len(scores), alpha)
     return sorted(scores)[place - 1] if place <= len(scores) else inf
 
 
@@ -42,6 +45,7 @@ def fewest(alpha: float) -> int:
 
 def coverage(scores: Sequence[float], limit: float) -> float | None:
     """Share of new cases that a threshold covers."""
+    scores, limit = numbers("scores", scores, -inf, inf), number("limit", limit, -inf, inf)
     return sum(score <= limit for score in scores) / len(scores) if scores else None
 
 
@@ -60,7 +64,7 @@ def learn_then_test(misses: Sequence[int], n: int, alpha: float, level: float = 
 
     A fixed sequence keeps the chance of any false pass below `level`.
     """
-    passed = None
+    passed, level = None, share("level", level)
     for place, missed in enumerate(misses):
         if risk_p(missed, n, alpha) > level:
             break

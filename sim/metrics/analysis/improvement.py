@@ -16,19 +16,22 @@ import polars as pl
 
 from sim.metrics.frames import frames
 from sim.metrics.statistics.clusters import ratio
+from sim.metrics.statistics.given import alike, shares, truths, whole
 from sim.metrics.statistics.shares import estimated, share
 from sim.types import FactId, Measurement, Record
 
 
 def success_curve(solved_at: Sequence[int | None], turns: int) -> list[float]:
     """Share solved by turn 0, 1, …, `turns`; None: never. A task that ends early keeps its value."""
-    if not solved_at:
+    solved, turns = [None if at is None else whole("solved_at", at) for at in solved_at], whole("turns", turns)
+    if not solved:
         return []
-    return [sum(at is not None and at <= turn for at in solved_at) / len(solved_at) for turn in range(turns + 1)]
+    return [sum(at is not None and at <= turn for at in solved) / len(solved) for turn in range(turns + 1)]
 
 
 def area_under(curve: Sequence[float]) -> float | None:
     """Trapezoid area over the number of turns: 1 where all is solved from the start."""
+    curve = shares("curve", curve)
     return sum((a + b) / 2 for a, b in pairwise(curve)) / (len(curve) - 1) if len(curve) > 1 else None
 
 
@@ -110,5 +113,6 @@ def loops(record: Record) -> Iterator[Measurement]:
 
 def memory_index(with_memory: Sequence[bool], without: Sequence[bool]) -> float | None:
     """Success with memory less that without, on the same tasks."""
-    pairs = list(zip(with_memory, without, strict=True))
+    alike(with_memory=with_memory, without=without)
+    pairs = list(zip(truths("with_memory", with_memory), truths("without", without), strict=True))
     return sum(a - b for a, b in pairs) / len(pairs) if pairs else None

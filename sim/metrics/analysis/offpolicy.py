@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from math import exp, fsum
+from math import exp, fsum, inf
 from operator import itemgetter
 from random import Random
 from typing import NamedTuple
@@ -25,6 +25,7 @@ import polars as pl
 from sim.metrics.analysis.sampled import Sampled, sampled
 from sim.metrics.frames import frames
 from sim.metrics.statistics.clusters import Estimate, mean
+from sim.metrics.statistics.given import alike, number, numbers, share
 from sim.metrics.statistics.shares import estimated
 from sim.metrics.twins import Relative, twins
 from sim.types import JSON, Measurement, Record
@@ -48,31 +49,47 @@ class Value(NamedTuple):
 
 
 def weight(target: Sequence[float], behaviour: Sequence[float]) -> float:
-    """Of one trajectory, from log-probabilities of its decisions."""
-    return exp(min(fsum(target) - fsum(behaviour), LARGEST_LOG))
+    """Of one trajectory, from log-probabilities of its decisions; −inf of what the target never does."""
+    alike(target=target, behaviour=behaviour)
+    target, behaviour = numbers("target", target, -inf, 0), numbers("behaviour", behaviour, most=0)
+    return _of_log(fsum(target) - fsum(behaviour))
+
+
+def _of_log(ratio: float) -> float:
+    return exp(min(ratio, LARGEST_LOG))
 
 
 def ips(weights: Sequence[float], rewards: Sequence[float]) -> float | None:
     """Mean of weight × reward: unbiased, and wild (Horvitz and Thompson 1952)."""
-    return fsum(w * r for w, r in zip(weights, rewards, strict=True)) / len(weights) if weights else None
+    pairs = _weighted(weights, rewards)
+    return fsum(w * r for w, r in pairs) / len(pairs) if pairs else None
 
 
 def snips(weights: Sequence[float], rewards: Sequence[float]) -> float | None:
     """Σ weight × reward over Σ weight (Swaminathan and Joachims 2015)."""
-    total = fsum(weights)
-    return fsum(w * r for w, r in zip(weights, rewards, strict=True)) / total if total else None
+    return _self_normalised(_weighted(weights, rewards))
+
+
+def _self_normalised(pairs: Sequence[tuple[float, float]]) -> float | None:
+    total = fsum(w for w, _ in pairs)
+    return fsum(w * r for w, r in pairs) / total if total else None
+
+
+def _weighted(weights: Sequence[float], rewards: Sequence[float]) -> list[tuple[float, float]]:
+    alike(weights=weights, rewards=rewards)
+    return list(zip(numbers("weights", weights, 0), numbers("rewards", rewards), strict=True))
 
 
 def per_decision(trajectories: Sequence[Sequence[tuple[float, float]]], discount: float = 1.0) -> float | None:
     """Mean of Σ γ^t·ρ_{1:t}·r_t from each decision's ratio and reward (Precup et al. 2000)."""
     if not trajectories:
         return None
-    total = 0.0
+    total, discount = 0.0, share("discount", discount)
     for steps in trajectories:
         product = 1.0
         for time, (ratio, reward) in enumerate(steps):
-            product *= ratio
-            total += discount**time * product * reward
+            product *= number("ratio", ratio, 0)
+            total += discount**time * product * number("reward", reward)
     return total / len(trajectories)
 
 
@@ -80,12 +97,15 @@ def doubly_robust(
     weights: Sequence[float], rewards: Sequence[float], predicted: Sequence[float], baseline: Sequence[float]
 ) -> float | None:
     """Mean of V̂ + w(r − q̂): right if either weights or predictions are (Dudík et al. 2011)."""
-    parts = zip(weights, rewards, predicted, baseline, strict=True)
-    return fsum(v + w * (r - q) for w, r, q, v in parts) / len(weights) if weights else None
+    alike(weights=weights, predicted=predicted, baseline=baseline)
+    predicted, baseline = numbers("predicted", predicted), numbers("baseline", baseline)
+    parts = zip(_weighted(weights, rewards), predicted, baseline, strict=True)
+    return fsum(v + w * (r - q) for (w, r), q, v in parts) / len(predicted) if predicted else None
 
 
 def effective_size(weights: Sequence[float]) -> float:
     """(Σ w)²/Σ w² (Kish 1965)."""
+    weights = numbers("weights", weights, 0)
     squares = fsum(w * w for w in weights)
     return fsum(weights) ** 2 / squares if squares else 0.0
 
@@ -100,11 +120,10 @@ def evaluate(weights: Sequence[float], rewards: Sequence[float], draws: int = 99
         flags.append(f"one weight above {LARGEST_SHARE:.0%}")
     if flags or not total:
         return Value(None, None, size, tuple(flags))
-    luck, pairs = Random(seed), list(zip(weights, rewards, strict=True))
+    luck, pairs = Random(seed), _weighted(weights, rewards)
     drawn = []
     for _ in range(draws):
-        sample = luck.choices(pairs, k=len(pairs))
-        found = snips([w for w, _ in sample], [r for _, r in sample])
+        found = _self_normalised(luck.choices(pairs, k=len(pairs)))
         drawn += [] if found is None else [found]
     drawn.sort()
     ci = (drawn[int(0.025 * len(drawn))], drawn[int(0.975 * len(drawn))])
@@ -113,6 +132,7 @@ def evaluate(weights: Sequence[float], rewards: Sequence[float], draws: int = 99
 
 def largest_share(weights: Sequence[float]) -> float | None:
     """Of all weight, what the heaviest trajectory has."""
+    weights = numbers("weights", weights, 0)
     total = fsum(weights)
     return max(weights) / total if total else None
 
@@ -128,7 +148,7 @@ class Table(NamedTuple):
     @property
     def weight(self) -> float:
         """Of the whole trajectory."""
-        return weight([ratio for _, ratio in self.ratios], ())
+        return _of_log(fsum(ratio for _, ratio in self.ratios))
 
     @property
     def earned(self) -> float:
@@ -138,14 +158,15 @@ class Table(NamedTuple):
     @property
     def steps(self) -> list[tuple[float, float]]:
         """Ratios and rewards in the order of time: a reward comes after all that was seen by its tick."""
-        steps = [(tick, 0, weight([ratio], ()), 0.0) for tick, ratio in self.ratios]
+        steps = [(tick, 0, _of_log(ratio), 0.0) for tick, ratio in self.ratios]
         steps += [(tick, 1, 1.0, reward) for tick, reward in self.rewards]
         return [(ratio, reward) for _, _, ratio, reward in sorted(steps, key=itemgetter(0, 1))]
 
 
 def compared(runs: Sequence[Relative]) -> Iterator[Measurement]:
-    """Of any two runs of the same luck what the policies of the second would have earned in the first."""
-    pairs = twins(runs)
+    """Of a run and its rescorings, and of any two runs of the same luck, what the second's policies would have earned
+    in the first."""
+    pairs = [(one, scored) for one in runs for scored in one.rescorings] + twins(runs)
     for one, other in pairs:
         yield from valued(one.record, other.record, {"behaviour": one.id, "target": other.id})
     if not pairs:

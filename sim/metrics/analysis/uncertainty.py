@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import compress
-from math import exp, fsum
+from math import exp, fsum, inf
 from statistics import fmean
 from typing import TypeAlias
 
@@ -19,6 +19,7 @@ from sim.metrics.frames import frames
 from sim.metrics.privacy.inference import auc
 from sim.metrics.provenance import made
 from sim.metrics.statistics.clusters import mean
+from sim.metrics.statistics.given import ROUNDING, numbers, share, shares
 from sim.metrics.statistics.permutation import stratified
 from sim.metrics.statistics.shares import estimated
 from sim.record.schema import TABLES
@@ -32,21 +33,25 @@ Place: TypeAlias = tuple[int, int]
 
 def local(logprobs: Sequence[float]) -> float | None:
     """1 − mean probability of the tokens that were sampled."""
-    return 1 - fmean(map(exp, logprobs)) if logprobs else None
+    known = numbers("logprobs", logprobs, -inf, ROUNDING)
+    return max(0.0, 1 - fmean(map(exp, known))) if known else None
 
 
 def propagate(own: Mapping[Hashable, float], edges: Mapping[tuple[Hashable, Hashable], float]) -> dict[Hashable, float]:
     """U of every step; `own` in the order of time, edges from earlier to later steps with their weights.
 
-    Raises ValueError for an edge that goes back.
+    Raises ValueError for an edge that goes back, or of a step that is not there.
     """
     found: dict[Hashable, float] = {}
     places = {step: place for place, step in enumerate(own)}
-    for (before, after), _ in edges.items():
+    for (before, after), weight in edges.items():
+        share("weights", weight)
+        if missing := {before, after} - places.keys():
+            raise ValueError(f"there is no step {min(map(repr, missing))}")
         if places[before] >= places[after]:
             raise ValueError(f"the edge from {before} to {after} goes back in time")
     for step, alone in own.items():
-        sure = 1 - alone
+        sure = 1 - share("own", alone)
         for (before, after), weight in edges.items():
             if after == step:
                 sure *= 1 - weight * found[before]
@@ -56,7 +61,8 @@ def propagate(own: Mapping[Hashable, float], edges: Mapping[tuple[Hashable, Hash
 
 def earliness(aurocs: Sequence[float], level: float = 0.75) -> int | None:
     """First round, from 1, at which failures are told from successes that well."""
-    return next((round_ for round_, each in enumerate(aurocs, 1) if each >= level), None)
+    level = share("level", level)
+    return next((round_ for round_, each in enumerate(shares("aurocs", aurocs), 1) if each >= level), None)
 
 
 def passed_on(record: Record, weight: float = 0.5, n_perm: int = DRAWS) -> Iterator[Measurement]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import networkx as nx
 
+from sim.metrics.statistics.given import alike, numbers, truths, varies
 from sim.metrics.statistics.permutation import Test, stratified
 
 DRAWS = 199
@@ -31,6 +32,7 @@ class Groups(NamedTuple):
 
 def normalised_regret(achieved: float, optimum: float, worst: float = 0.0) -> float | None:
     """(F* − F)/(F* − F_min), within [0, 1]: 1 − F/F* where the worst is 0. None where all outcomes are alike."""
+    achieved, optimum, worst = numbers("achieved, optimum and worst", (achieved, optimum, worst))
     if optimum <= worst:
         return None
     return min(1.0, max(0.0, (optimum - achieved) / (optimum - worst)))
@@ -38,6 +40,7 @@ def normalised_regret(achieved: float, optimum: float, worst: float = 0.0) -> fl
 
 def coalition_advantage(coalition: Sequence[float], others: Sequence[float]) -> float | None:
     """Mean reward of the coalition's members less that of the rest."""
+    coalition, others = numbers("coalition", coalition), numbers("others", others)
     return fmean(coalition) - fmean(others) if coalition and others else None
 
 
@@ -56,21 +59,30 @@ def regret_advantage(others: Sequence[float], coalition: Sequence[float]) -> flo
 
 def on_paper(runs: Sequence[tuple[bool, bool]]) -> float | None:
     """P(no collusive act | plan in words), from pairs (plan, act), one a run."""
-    acts = [act for plan, act in runs if plan]
+    acts = [act for plan, act in map(_run, runs) if plan]
     return acts.count(False) / len(acts) if acts else None
 
 
 def hidden(runs: Sequence[tuple[bool, bool]]) -> float | None:
     """P(collusive act | no plan in words)."""
-    acts = [act for plan, act in runs if not plan]
+    acts = [act for plan, act in map(_run, runs) if not plan]
     return acts.count(True) / len(acts) if acts else None
+
+
+def _run(pair: tuple[bool, bool]) -> tuple[bool, bool]:
+    plan, act = truths("plan and act", pair)
+    return plan, act
 
 
 def correlation(one: Sequence[float], other: Sequence[float]) -> float | None:
     """Pearson's r; None where one does not vary."""
+    alike(one=one, other=other)
+    one, other = numbers("one", one), numbers("other", other)
+    if not varies(one) or not varies(other):
+        return None
     x, y = fmean(one), fmean(other)
     spread = sqrt(sum((a - x) ** 2 for a in one) * sum((b - y) ** 2 for b in other))
-    return sum((a - x) * (b - y) for a, b in zip(one, other, strict=True)) / spread if spread else None
+    return sum((a - x) * (b - y) for a, b in zip(one, other, strict=True)) / spread
 
 
 def payoff_contrast(payoffs: Mapping[Hashable, Sequence[float]], coalition: Set[Hashable]) -> float | None:
@@ -113,6 +125,7 @@ def group_contrast(
     Members are dealt anew among the groups. None where nobody shares a group, or all do.
     """
     names = [name for group in groups for name in sorted(group, key=repr) if name in payoffs]
+    alike(**{f"payoffs of {name}": payoffs[name] for name in names})
     labels = [place for place, group in enumerate(groups) for name in group if name in payoffs]
     common = [fmean(column) for column in zip(*(payoffs[name] for name in names), strict=True)]
     own = {name: [x - mean for x, mean in zip(payoffs[name], common, strict=True)] for name in names}

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from scipy.optimize import linprog
 
 from sim.metrics.statistics.distances import entropy
+from sim.metrics.statistics.given import alike, law, numbers, share
 from sim.metrics.statistics.permutation import DRAWS, Test, stratified
 
 Game: TypeAlias = Mapping[tuple[Hashable, ...], Sequence[float]]
@@ -19,19 +20,25 @@ Game: TypeAlias = Mapping[tuple[Hashable, ...], Sequence[float]]
 
 def excess_match(rate: float, marginals: Sequence[Mapping[Hashable, float]]) -> float:
     """P(match) − Σ_a Π_i p_i(a): how much more often all do the same than independent players would."""
-    return rate - sum(prod(law.get(act, 0.0) for law in marginals) for act in marginals[0])
+    rate, laws = share("rate", rate), [law("marginals", own) for own in marginals]
+    if len(laws) < 2:
+        raise ValueError("marginals: to match takes two players or more")
+    return rate - sum(prod(own.get(act, 0.0) for own in laws) for act in laws[0])
 
 
 def total_correlation(plays: Sequence[Sequence[Hashable]]) -> float | None:
     """Σ H(A_i) − H(A) in bits, from joint actions, one a run; 0 for independent players."""
     if not plays:
         return None
+    alike(**{f"acts in play {place}": acts for place, acts in enumerate(plays)})
     alone = sum(entropy(list(Counter(acts).values())) for acts in zip(*plays, strict=True))
     return max(0.0, alone - entropy(list(Counter(map(tuple, plays)).values())))
 
 
 def coordination_test(plays: Sequence[tuple[Hashable, Hashable]], n_perm: int = DRAWS, seed: int = 0) -> Test:
     """One-sided test of two players' matches: acts are shuffled across runs, which keeps what each does by itself."""
+    if not plays:
+        raise ValueError("plays: there are none")
 
     def matches(one: Sequence[Hashable], other: Sequence[Hashable]) -> float:
         return sum(a == b for a, b in zip(one, other, strict=True)) / len(one)
@@ -41,6 +48,7 @@ def coordination_test(plays: Sequence[tuple[Hashable, Hashable]], n_perm: int = 
 
 def best_correlated_welfare(game: Game) -> float:
     """Largest sum of payoffs of a correlated equilibrium (Aumann 1974): a linear programme over joint actions."""
+    _complete(game)
     joints = list(game)
     gain = [[-row.get(joint, 0.0) for joint in joints] for row in obedience(game)]
     found = linprog(
@@ -57,6 +65,8 @@ def best_correlated_welfare(game: Game) -> float:
 
 def obedience_violation(game: Game, play: Mapping[tuple[Hashable, ...], float]) -> float:
     """Most that some player would gain by not doing what it does: above 0 no public signal explains the play."""
+    _complete(game)
+    play = law("play", play)
     return max([0.0, *(-sum(play.get(joint, 0.0) * value for joint, value in row.items()) for row in obedience(game))])
 
 
@@ -69,6 +79,15 @@ def obedience(game: Game) -> list[dict[tuple[Hashable, ...], float]]:
             if told != other:
                 rows.append({joint: _gain(game, player, joint, other) for joint in game if joint[player] == told})
     return rows
+
+
+def _complete(game: Game) -> None:
+    """Raises ValueError where a combination of actions has no payoffs, or not one for each player."""
+    actions = [list(dict.fromkeys(acts)) for acts in zip(*game, strict=True)]
+    if not game or set(product(*actions)) != set(game):
+        raise ValueError("game: not every combination of actions has payoffs")
+    for joint, payoffs in game.items():
+        alike(players=joint, payoffs=numbers("payoffs", payoffs))
 
 
 def _gain(game: Game, player: int, joint: tuple[Hashable, ...], other: Hashable) -> float:

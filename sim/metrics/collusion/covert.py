@@ -12,6 +12,7 @@ from math import log
 from typing import NamedTuple, TypeAlias
 
 from sim.metrics.statistics.distances import entropy
+from sim.metrics.statistics.given import alike, numbers
 from sim.metrics.statistics.permutation import DRAWS, Test, stratified
 
 Table: TypeAlias = Sequence[Sequence[float]]
@@ -31,30 +32,27 @@ class Leak(NamedTuple):
     """Observations in strata too small."""
 
 
-def mutual_information(table: Table) -> float:
-    """I(T; A) = H(T) + H(A) − H(T, A) of observed shares, in bits: too large in small samples."""
-    rows, columns = [sum(row) for row in table], [sum(column) for column in zip(*table, strict=True)]
-    cells = [cell for row in table for cell in row]
-    return max(0.0, entropy(rows) + entropy(columns) - entropy(cells))
+def mutual_information(table: Table) -> float | None:
+    """I(T; A) = H(T) + H(A) − H(T, A) of observed shares, in bits: too large in small samples. None for no counts."""
+    rows, columns, cells = _margins(table)
+    return max(0.0, entropy(rows) + entropy(columns) - entropy(cells)) if any(cells) else None
 
 
-def miller_madow(table: Table) -> float:
+def miller_madow(table: Table) -> float | None:
     """Mutual information corrected by (m_T + m_A − m_TA − 1)/(2n ln 2), m the occupied cells (Miller 1955)."""
-    rows, columns = [sum(row) for row in table], [sum(column) for column in zip(*table, strict=True)]
-    n = sum(rows)
-    if not n:
-        return 0.0
-    occupied = sum(cell > 0 for row in table for cell in row)
-    correction = sum(row > 0 for row in rows) + sum(column > 0 for column in columns) - occupied - 1
-    return mutual_information(table) + float(correction / (2 * n * log(2)))
+    (rows, columns, cells), plain = _margins(table), mutual_information(table)
+    if plain is None:
+        return None
+    occupied = [sum(count > 0 for count in counts) for counts in (rows, columns, cells)]
+    return plain + (occupied[0] + occupied[1] - occupied[2] - 1) / (2 * sum(cells) * log(2))
 
 
 def conditional_information(tables: Sequence[Table], *, corrected: bool = False) -> float | None:
     """I(T; A | S): the mean over strata of their information, by size; None without observations."""
-    sizes = [sum(map(sum, table)) for table in tables]
+    sizes = [sum(_margins(table)[0]) for table in tables]
     measure = miller_madow if corrected else mutual_information
     total = sum(sizes)
-    return sum(n * measure(table) for n, table in zip(sizes, tables, strict=True)) / total if total else None
+    return sum(n * (measure(table) or 0.0) for n, table in zip(sizes, tables, strict=True)) / total if total else None
 
 
 def leak(
@@ -64,6 +62,7 @@ def leak(
 
     Strata with fewer than `FEWEST` observations are left out and counted.
     """
+    alike(types=types, acts=acts, strata=strata)
     counts = Counter(strata)
     kept = [place for place, stratum in enumerate(strata) if counts[stratum] >= FEWEST]
     t, a, s = ([sample[place] for place in kept] for sample in (types, acts, strata))
@@ -78,6 +77,13 @@ def leak(
 
     test = stratified(t, a, s, bits, n_perm, seed)
     return Leak(test.stat, test.stat - test.mean, test, len(strata) - len(kept))
+
+
+def _margins(table: Table) -> tuple[list[float], list[float], list[float]]:
+    """Sums of rows and of columns, and all cells. Raises ValueError for rows of unequal lengths."""
+    alike(**{f"in row {place}": row for place, row in enumerate(table)})
+    counts = [numbers("counts", row, 0) for row in table]
+    return list(map(sum, counts)), list(map(sum, zip(*counts, strict=True))), [cell for row in counts for cell in row]
 
 
 def _tables(types: Sequence[Hashable], acts: Sequence[Hashable], strata: Sequence[Hashable]) -> list[list[list[int]]]:

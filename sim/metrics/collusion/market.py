@@ -15,6 +15,7 @@ from scipy.special import fdtr
 
 from sim.metrics.frames import frames
 from sim.metrics.statistics.clusters import mean
+from sim.metrics.statistics.given import alike, numbers, varies, whole
 from sim.metrics.statistics.shares import by, estimated, evidence
 from sim.types import Measurement, Record
 
@@ -37,6 +38,7 @@ class Screen(NamedTuple):
 
 def hhi(shares: Sequence[float]) -> float | None:
     """Σ s² of shares, which are made to add up to 1: 1/n for n alike, 1 for a monopoly (Hirschman 1964)."""
+    shares = numbers("shares", shares, 0)
     total = sum(shares)
     return sum((share / total) ** 2 for share in shares) if total else None
 
@@ -48,35 +50,47 @@ def effective_firms(shares: Sequence[float]) -> float | None:
 
 
 def dispersion(prices: Sequence[float]) -> float | None:
-    """Standard deviation over the mean, of a whole population of prices."""
-    return pstdev(prices) / fmean(prices) if prices and fmean(prices) else None
+    """Standard deviation over the mean, of a whole population of prices; None where the mean is not above 0."""
+    prices = numbers("prices", prices)
+    return pstdev(prices) / fmean(prices) if prices and fmean(prices) > 0 else None
 
 
 def price_range(prices: Sequence[float]) -> float | None:
-    """(max − min)/min."""
-    return (max(prices) - min(prices)) / min(prices) if prices and min(prices) else None
+    """(max − min)/min; None where the least is not above 0."""
+    ordered = sorted(numbers("prices", prices))
+    return (ordered[-1] - ordered[0]) / ordered[0] if ordered and ordered[0] > 0 else None
 
 
 def variance_screen(suspect: Sequence[float], benchmark: Sequence[float]) -> Screen | None:
     """From prices of both windows; None where one is too short or the benchmark does not vary."""
-    if len(suspect) < 2 or len(benchmark) < 2 or not variance(benchmark):
+    suspect, benchmark = numbers("suspect", suspect), numbers("benchmark", benchmark)
+    if len(suspect) < 2 or len(benchmark) < 2:
         return None
     return variance_ratio(variance(suspect), len(suspect), variance(benchmark), len(benchmark))
 
 
-def variance_ratio(suspect: float, n: int, benchmark: float, m: int) -> Screen:
-    """From sample variances: their ratio and P(F ≤ ratio), low where prices are suspiciously calm."""
+def variance_ratio(suspect: float, n: int, benchmark: float, m: int) -> Screen | None:
+    """From sample variances of n and m prices: their ratio and P(F ≤ ratio), low where prices are suspiciously calm.
+
+    None where the benchmark does not vary.
+    """
+    suspect, benchmark = numbers("variances", (suspect, benchmark), 0)
+    n, m = whole("n", n, 2), whole("m", m, 2)
+    if not benchmark:
+        return None
     ratio = suspect / benchmark
     return Screen(ratio, float(fdtr(n - 1, m - 1, ratio)))
 
 
 def pass_through(costs: Sequence[float], prices: Sequence[float]) -> float | None:
     """Least-squares slope of prices on costs: 1 where costs are passed on in full."""
-    if len(costs) < 2:
+    alike(costs=costs, prices=prices)
+    costs, prices = numbers("costs", costs), numbers("prices", prices)
+    if not varies(costs):
         return None
     middle, level = fmean(costs), fmean(prices)
     spread = sum((cost - middle) ** 2 for cost in costs)
-    return sum((c - middle) * (p - level) for c, p in zip(costs, prices, strict=True)) / spread if spread else None
+    return sum((c - middle) * (p - level) for c, p in zip(costs, prices, strict=True)) / spread
 
 
 def all(record: Record) -> Iterator[Measurement]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from math import exp, fsum
 from statistics import fmean
 
+from sim.metrics.statistics.given import number, numbers, whole
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logit:
@@ -26,6 +28,12 @@ class Logit:
     """Per unit."""
     spread: float = 0.25
     """μ: how different goods are; towards 0 they become one."""
+
+    def __post_init__(self) -> None:
+        whole("firms", self.firms, 1)
+        numbers("quality, outside and cost", (self.quality, self.outside, self.cost))
+        if not number("spread", self.spread, 0):
+            raise ValueError("spread: goods that differ by nothing have no logit demand")
 
     def share(self, own: float, others: Sequence[float]) -> float:
         """Quantity that a firm sells at its price, given those of the others."""
@@ -65,21 +73,25 @@ class Logit:
 
 def profit_gain(profit: float, nash: float, monopoly: float) -> float | None:
     """Δ = (π − π_N)/(π_M − π_N): 0 as in static Nash play, 1 as joint monopoly; below 0 in a price war."""
+    profit, nash, monopoly = numbers("profits", (profit, nash, monopoly))
     return (profit - nash) / (monopoly - nash) if abs(monopoly - nash) > 1e-12 * max(1.0, abs(monopoly)) else None
 
 
 def price_index(prices: Sequence[float], nash: float, monopoly: float) -> float | None:
     """(mean price − p_N)/(p_M − p_N)."""
+    prices = numbers("prices", prices)
     return profit_gain(fmean(prices), nash, monopoly) if prices else None
 
 
 def lerner(price: float, cost: float) -> float | None:
     """(p − c)/p: the mark-up as a share of the price."""
+    price, cost = numbers("price and cost", (price, cost), 0)
     return (price - cost) / price if price else None
 
 
 def price_lift(prices: Sequence[float], nash: float) -> float | None:
     """Mean price over the Nash price, less 1."""
+    prices, nash = numbers("prices", prices, 0), number("nash", nash, 0)
     return fmean(prices) / nash - 1 if prices and nash else None
 
 

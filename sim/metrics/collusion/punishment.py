@@ -11,6 +11,8 @@ from random import Random
 from statistics import fmean, pstdev
 from typing import NamedTuple
 
+from sim.metrics.statistics.given import alike, number, numbers, share, whole
+
 DRAWS = 999
 
 
@@ -27,38 +29,46 @@ class Response(NamedTuple):
 
 def gaps(forced: Sequence[float], control: Sequence[float]) -> list[float]:
     """p_forced(τ) − p_control(τ)."""
+    alike(forced=forced, control=control)
+    forced, control = numbers("forced", forced), numbers("control", control)
     return [a - b for a, b in zip(forced, control, strict=True)]
 
 
 def depth(response: Sequence[float], periods: int = 3) -> float | None:
     """Mean fall at τ = 1 to `periods`; `response` starts at τ = 1."""
+    response, periods = numbers("response", response), whole("periods", periods, 1)
     return -fmean(response[:periods]) if len(response) >= periods else None
 
 
 def area(response: Sequence[float]) -> float:
     """Sum of falls below the control: deep and long punishments have much."""
-    return sum(max(0.0, -gap) for gap in response)
+    return sum(max(0.0, -gap) for gap in numbers("response", response))
 
 
 def return_time(response: Sequence[float], near: float = 0.05) -> int | None:
     """First τ, counted from 1, at which the gap is within `near`; None where it stays open."""
-    return next((tau for tau, gap in enumerate(response, 1) if abs(gap) <= near + 1e-12), None)
+    near = number("near", near, 0)
+    return next((tau for tau, gap in enumerate(numbers("response", response), 1) if abs(gap) <= near + 1e-12), None)
 
 
 def discounted_gain(forced: Sequence[float], control: Sequence[float], discount: float) -> float:
     """Σ δ^τ·(π_forced − π_control) of the deviator: below 0 deviating does not pay, as punishment follows."""
+    discount = share("discount", discount)
     return sum(discount**tau * gap for tau, gap in enumerate(gaps(forced, control)))
 
 
 def punished_share(responses: Sequence[Sequence[float]], noise: float) -> float | None:
     """Share of forks in which the rival cuts its price by more than `noise` at τ = 1; `responses` start there."""
-    return sum(response[0] < -noise for response in responses) / len(responses) if responses else None
+    noise, first = number("noise", noise, 0), numbers("responses", (response[0] for response in responses))
+    return sum(gap < -noise for gap in first) / len(first) if first else None
 
 
 def impulse_response(responses: Sequence[Sequence[float]], seed: int = 0) -> Response | None:
     """The mean over forks at each τ, with intervals; None for fewer than two forks."""
     if len(responses) < 2:
         return None
+    alike(**{f"periods of fork {place}": response for place, response in enumerate(responses)})
+    responses = [numbers("responses", response) for response in responses]
     luck = Random(seed)
     columns = list(zip(*responses, strict=True))
     drawn: list[list[float]] = [[] for _ in columns]

@@ -20,12 +20,12 @@ from sim.metrics.collusion.screens import (
     percentage_gap,
     relative_distance,
     rotation_index,
-    skewness,
     win_share_stability,
 )
 from sim.metrics.family import Relative
 from sim.metrics.simulated import against as compared
 from sim.metrics.statistics.clusters import mean
+from sim.metrics.statistics.moments import excess_kurtosis, skewness
 from sim.metrics.statistics.shares import EVIDENCE, estimated
 from sim.types import AgentId, Event, Measurement, Record
 
@@ -117,22 +117,13 @@ def _bids(one: Tender) -> list[float]:
     return list(one.bids.values())
 
 
-def _plain(one: Tender) -> list[float]:
-    """Prices as they were offered."""
-    return [abs(bid) for bid in one.bids.values()]
-
-
-def _gap(one: Tender) -> float | None:
-    found = percentage_gap(_bids(one))
-    return None if found is None else abs(found)
-
-
 _OF_TENDERS: Mapping[str, Callable[[Tender], float | None]] = {
-    "bid_cv": lambda one: bid_cv(_plain(one)),
+    "bid_cv": lambda one: bid_cv(_bids(one)),
     "relative_distance": lambda one: relative_distance(_bids(one)),
-    "percentage_gap": _gap,
-    "bid_spread": lambda one: bid_spread(_plain(one)),
+    "percentage_gap": lambda one: percentage_gap(_bids(one)),
+    "bid_spread": lambda one: bid_spread(_bids(one)),
     "skewness": lambda one: skewness(_bids(one)),
+    "excess_kurtosis": lambda one: excess_kurtosis(_bids(one)),
 }
 _OF_WINNERS: Mapping[str, Callable[[Sequence[Tender]], float | None]] = {
     "rotation_index": lambda tenders: rotation_index([winner for one in tenders for winner in one.winners]),

@@ -1,5 +1,7 @@
 """Screens for rigged bids, per tender and over tenders. Procurement: the lowest bid wins; for a sale negate the bids.
 
+So bids of one tender have one sign, and what is a part of a bid is a part of its size.
+
 A screen only looks odd; its p-value comes from bidders known to compete, whom a simulator can run on the same private
 costs. Fewer than three bids say nothing of the losing ones.
 """
@@ -9,45 +11,40 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from itertools import pairwise
-from math import comb, inf, sqrt
+from math import comb, inf
 from statistics import fmean, stdev
 
 from sim.metrics.statistics.distances import entropy
+from sim.metrics.statistics.given import numbers
 from sim.metrics.statistics.permutation import p_value
 
 
 def bid_cv(bids: Sequence[float]) -> float | None:
     """Sample standard deviation over the mean: low where bids are coordinated."""
-    return stdev(bids) / fmean(bids) if len(bids) > 1 and fmean(bids) else None
+    bids = _bids(bids)
+    return stdev(bids) / abs(fmean(bids)) if len(bids) > 1 and any(bids) else None
 
 
 def relative_distance(bids: Sequence[float]) -> float | None:
     """(b₂ − b₁)/sd of the losing bids: above 1 they look like cover. inf where losing bids are the same."""
+    bids = _bids(bids)
     if len(bids) < 3:
         return None
     first, *losing = sorted(bids)
     gap, spread = losing[0] - first, stdev(losing)
-    return gap / spread if spread else (inf if gap else None)
+    return gap / spread if spread else inf
 
 
 def percentage_gap(bids: Sequence[float]) -> float | None:
     """(b₂ − b₁)/b₁."""
-    ordered = sorted(bids)
-    return (ordered[1] - ordered[0]) / ordered[0] if len(bids) > 1 and ordered[0] else None
+    ordered = sorted(_bids(bids))
+    return (ordered[1] - ordered[0]) / abs(ordered[0]) if len(bids) > 1 and ordered[0] else None
 
 
 def bid_spread(bids: Sequence[float]) -> float | None:
-    """(max − min)/min."""
-    return (max(bids) - min(bids)) / min(bids) if len(bids) > 1 and min(bids) else None
-
-
-def skewness(bids: Sequence[float]) -> float | None:
-    """Sample skewness, corrected for small samples; None for fewer than three bids or all alike."""
-    n = len(bids)
-    if n < 3 or not (second := fmean([(b - fmean(bids)) ** 2 for b in bids])):
-        return None
-    third = fmean([(b - fmean(bids)) ** 3 for b in bids])
-    return float(sqrt(n * (n - 1)) / (n - 2) * third / second**1.5)
+    """(max − min)/min, of the sizes of bids."""
+    sizes = [abs(bid) for bid in _bids(bids)]
+    return (max(sizes) - min(sizes)) / min(sizes) if len(sizes) > 1 and min(sizes) else None
 
 
 def rotation_index(winners: Sequence[Hashable]) -> float | None:
@@ -82,7 +79,16 @@ def win_share_stability(winners: Sequence[Sequence[Hashable]]) -> float | None:
 
 def screen_p(observed: float, competitive: Sequence[float], *, low: bool = False) -> float:
     """How often simulated competitive bidders look as odd; `low`: odd is small, as for the coefficient of variation."""
+    (observed,), competitive = numbers("observed", (observed,)), numbers("competitive", competitive)
     return p_value(-observed, [-each for each in competitive]) if low else p_value(observed, competitive)
+
+
+def _bids(bids: Sequence[float]) -> list[float]:
+    """Bids of one sign."""
+    found = numbers("bids", bids)
+    if min(found, default=0) < 0 < max(found, default=0):
+        raise ValueError(f"bids: {min(found):g} and {max(found):g} have two signs")
+    return found
 
 
 def _runs(n: int, m: int, runs: int) -> int:

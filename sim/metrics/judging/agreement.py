@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeAlias
 
+from sim.metrics.statistics.given import whole
+
 Pairs: TypeAlias = Sequence[tuple[Hashable, Hashable]]
 """What both raters said of each item."""
 
@@ -13,7 +15,7 @@ Pairs: TypeAlias = Sequence[tuple[Hashable, Hashable]]
 def crossed(both: int, first: int, second: int, neither: int) -> list[tuple[bool, bool]]:
     """The pairs of a two-by-two table: both yes, only the first, only the second, both no."""
     table = {(True, True): both, (True, False): first, (False, True): second, (False, False): neither}
-    return [pair for pair, count in table.items() for _ in range(count)]
+    return [pair for pair, count in table.items() for _ in range(whole("counts", count))]
 
 
 def observed_agreement(pairs: Pairs) -> float | None:
@@ -31,7 +33,10 @@ def cohen_kappa(pairs: Pairs) -> float | None:
 
 
 def weighted_kappa(pairs: Sequence[tuple[int, int]], grades: int) -> float | None:
-    """Kappa with linear weights 1 − |i − j|/(grades − 1) of grades 0, 1, … (Cohen 1968)."""
+    """Kappa with linear weights 1 − |i − j|/(grades − 1) of grades 0, 1, …, `grades` − 1 (Cohen 1968)."""
+    for grade in (one for pair in pairs for one in pair):
+        if not 0 <= grade < grades:
+            raise ValueError(f"{grade} is no grade from 0 to {grades - 1}")
     if not pairs or grades < 2:
         return None
 

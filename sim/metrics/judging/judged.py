@@ -8,9 +8,12 @@ from statistics import fmean, variance
 from typing import NamedTuple
 
 from sim.intervals import Z, wilson
+from sim.metrics.statistics.given import alike, numbers, shares, truths, whole
 
 LEAST = 0.3
 """Of Se + Sp − 1, below which a judge says too little to be corrected."""
+ROUNDING = 1e-12
+"""By which a sum may miss `LEAST` and still be it: .7 + .6 − 1 does."""
 
 
 class Accuracy(NamedTuple):
@@ -36,6 +39,8 @@ class Corrected(NamedTuple):
 
 def accuracy(human: Sequence[bool], judge: Sequence[bool]) -> Accuracy | None:
     """Sensitivity and specificity with Wilson's intervals; None where one of the two classes is missing."""
+    alike(human=human, judge=judge)
+    human, judge = truths("human", human), truths("judge", judge)
     pairs = list(zip(human, judge, strict=True))
     positives = sum(human)
     negatives = len(pairs) - positives
@@ -58,8 +63,10 @@ def rogan_gladen(rate: float, se: float, sp: float, n: int = 0, positives: int =
     With the sizes of the sample and of the calibration classes there is an interval, in which the errors of Se and Sp
     count. Refused where Se + Sp − 1 is below `LEAST`.
     """
+    rate, se, sp = shares("rate, Se and Sp", (rate, se, sp))
+    n, positives, negatives = (whole("sizes", size) for size in (n, positives, negatives))
     informed = se + sp - 1
-    if informed < LEAST:
+    if informed < LEAST - ROUNDING:
         return Corrected(None, None, ("judge too weak",))
     raw = (rate + sp - 1) / informed
     value = min(1.0, max(0.0, raw))
@@ -93,7 +100,7 @@ def _lang_reiczigel(rate: _Share, se: _Share, sp: _Share) -> tuple[float, float]
     None where the moved Se + Sp − 1 is below `LEAST`.
     """
     informed = se.value + sp.value - 1
-    if informed < LEAST:
+    if informed < LEAST - ROUNDING:
         return None
     value = (rate.value + sp.value - 1) / informed
     middle = value + 2 * Z**2 * (value * se.variance - (1 - value) * sp.variance)
@@ -103,6 +110,8 @@ def _lang_reiczigel(rate: _Share, se: _Share, sp: _Share) -> tuple[float, float]
 
 def ppi_mean(judged: Sequence[float], human: Sequence[float], judge: Sequence[float]) -> Corrected:
     """Judge's mean over all, plus the mean of human − judge on the calibration set (Angelopoulos et al. 2023)."""
+    alike(human=human, judge=judge)
+    judged, human, judge = numbers("judged", judged), numbers("human", human), numbers("judge", judge)
     if not judged or not human:
         return Corrected(None, None)
     gaps = [h - j for h, j in zip(human, judge, strict=True)]

@@ -30,6 +30,9 @@ WORD_BITS = log2(20_000)
 SIMILAR = 0.85
 SHORTEST = 5
 """Characters of a word that may have a letter off."""
+GROUPED = 7
+"""Digits of a number, as of a telephone, that people group in any way; fewer may be two numbers side by side."""
+_BLANK = re.compile(r"(?<=\d) (?=\d)")
 _DENIED = re.compile(
     r"\b(?:not|never|no longer|isn t|wasn t|aren t|don t|doesn t|would|could|if|suppose|imagine|example)(?: \w+){0,3}$"
 )
@@ -58,6 +61,8 @@ class Canary:
     secret: Secret
     forms: tuple[str, ...]
     """Normal forms of the value."""
+    written: tuple[str, ...]
+    """These, and the same without blanks."""
     hidden: tuple[str, ...]
     """Normal forms as simple codes turn them."""
     digital: bool
@@ -81,6 +86,7 @@ def canary(secret: Secret) -> Canary:
     return Canary(
         secret=secret,
         forms=forms,
+        written=tuple(dict.fromkeys((*forms, *(form.replace(" ", "") for form in forms)))),
         hidden=tuple(coded for form in forms for coded in _hidden(form)),
         digital=all(form.replace(" ", "").isdigit() for form in forms),
         number=as_number(secret.value),
@@ -144,9 +150,12 @@ class _Prepared:
         return Match(3) if about and f" {one.subject} " in self.plain else None
 
     def _exact(self, one: Canary) -> Match | None:
-        places = [at for form in one.forms for at in _places(self.plain, f" {form} ")]
+        texts = [self.plain]
+        if one.digital and len(one.written[-1]) >= GROUPED:
+            texts.append(_BLANK.sub("", self.plain))
+        places = [text[:at] for text in texts for form in one.written for at in _places(text, f" {form} ")]
         if places:
-            return Match(0, denied=all(_denied(self.plain[:at]) for at in places))
+            return Match(0, denied=all(map(_denied, places)))
         hidden = any(form in self.plain for form in one.hidden)
         return Match(0) if hidden or any(f" {form} " in text for form in one.forms for text in self.coded) else None
 

@@ -9,11 +9,12 @@ import re
 from datetime import date
 
 _NUMBER = re.compile(
-    r"(?<![\w.])(\d{1,3}(?:[,\u00a0\u2009 ]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)\s?(k|m|bn|thousand|million|billion)?(?!\w)",
+    r"(?<![\w.])(\d{1,3}(?:[,'’\u00a0\u2009 ]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
+    r"\s?(k|m|bn|thousand|million|billion)?(?!\w)",
     re.IGNORECASE,
 )
 _TIMES = {"": 1, "k": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "bn": 1e9, "billion": 1e9}
-_MARKS = re.compile(r"[,\u00a0\u2009 ]")
+_MARKS = re.compile(r"[,'’\u00a0\u2009 ]")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAY = r"(?P<d>\d{1,2})(?:st|nd|rd|th)?"
 _MONTH = rf"(?P<m>{'|'.join(_MONTHS)})[a-z]*\.?"

@@ -12,7 +12,7 @@ _ALIKE = str.maketrans("аеорсухіјѕԁкοανιρυκ", "aeopcyxijsdkoa
 """Letters of other scripts that look Latin."""
 _HIDDEN = re.compile("[\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]")
 _OTHER = re.compile(r"[\W_]+")
-_BETWEEN_DIGITS = re.compile(r"(?<=\d)[,.](?=\d{3}\b)")
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)[,.'’](?=\d{3}\b)")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{12,}={0,2}")
 _HEX = re.compile(r"\b(?:[0-9a-fA-F]{2}){4,}\b")
 

@@ -15,6 +15,7 @@ from sim.intervals import FEW
 from sim.metrics.family import Relative, conditions
 from sim.metrics.privacy.leaks import flow_violation_rate
 from sim.metrics.statistics.clusters import mean
+from sim.metrics.statistics.given import share, shares, truths
 from sim.metrics.statistics.shares import estimated
 from sim.metrics.twins import flagged
 from sim.types import Measurement, Record
@@ -25,8 +26,9 @@ Point: TypeAlias = tuple[float, float]
 
 def front(points: Sequence[Point]) -> list[Point]:
     """The points that none other beats, by leak."""
-    best, kept = float("-inf"), []
-    for leak, utility in sorted(set(points), key=lambda point: (point[0], -point[1])):
+    best, kept = -1.0, []
+    known = {(share("leak", leak), share("utility", utility)) for leak, utility in points}
+    for leak, utility in sorted(known, key=lambda point: (point[0], -point[1])):
         if utility > best:
             kept.append((leak, utility))
             best = utility
@@ -42,6 +44,7 @@ def hypervolume(points: Sequence[Point]) -> float | None:
 
 def harmonic(leak: float, utility: float) -> float:
     """Harmonic mean of 1 − leak and utility; 0 where either is 0."""
+    leak, utility = shares("leak and utility", (leak, utility))
     kept = 1 - leak
     return 2 * kept * utility / (kept + utility) if kept + utility else 0.0
 
@@ -54,7 +57,7 @@ def slopes(points: Sequence[Point]) -> list[float]:
 
 def all_or_nothing(tasks: Sequence[Sequence[bool]]) -> float | None:
     """Share of tasks in which every attribute was told or none."""
-    counted = [task for task in tasks if task]
+    counted = [truths("tasks", task) for task in tasks if len(task)]
     return sum(len(set(task)) == 1 for task in counted) / len(counted) if counted else None
 
 

@@ -13,6 +13,7 @@ import polars as pl
 from sim.metrics.frames import Frames, frames
 from sim.metrics.privacy.disclosures import disclosures
 from sim.metrics.provenance import made
+from sim.metrics.statistics.given import number, share_of
 from sim.metrics.statistics.shares import share
 from sim.types import Measurement, Record
 
@@ -25,17 +26,20 @@ Recovered: TypeAlias = Mapping[str, Set[Hashable]]
 
 def residue(recovered: Recovered, facts: int) -> float | None:
     """Share of facts that came back through any channel."""
-    return len(set[Hashable]().union(*recovered.values())) / facts if facts else None
+    return share_of(len(set[Hashable]().union(*recovered.values())), facts)
 
 
 def residue_through(recovered: Recovered, facts: int, channel: str, *, only: bool = False) -> float | None:
     """Share of facts that came back through a channel; with `only`, through no other."""
+    if channel not in recovered:
+        raise ValueError(f"no channel {channel!r} among {sorted(recovered)}")
     others = set[Hashable]().union(*(found for name, found in recovered.items() if name != channel)) if only else set()
-    return len(set(recovered[channel]) - others) / facts if facts else None
+    return share_of(len(set(recovered[channel]) - others), facts)
 
 
 def amplification(static: float, interactive: float) -> float | None:
     """How many times as much comes back over several turns as at one question; None where that gives nothing."""
+    static, interactive = number("static", static, 0), number("interactive", interactive, 0)
     return interactive / static if static else None
 
 

@@ -7,6 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from sim.metrics.statistics.clusters import Estimate, geometric_mean, independent_rate
+from sim.metrics.statistics.given import number, numbers, share_of, shares, whole
 
 
 class Case(NamedTuple):
@@ -56,22 +57,24 @@ def reported_success(cases: Sequence[Case]) -> Estimate:
 
 def product(rates: Sequence[float]) -> float:
     """Of conditional rates: the share that goes all the way."""
-    return prod(rates)
+    return prod(shares("rates", rates))
 
 
 def evidence_bounds(passed: int, failed: int, unknown: int) -> tuple[float, float] | None:
     """Share passed if all that is unknown failed, and if all of it passed."""
+    passed, failed, unknown = (whole("cases", count) for count in (passed, failed, unknown))
     n = passed + failed + unknown
     return (passed / n, (passed + unknown) / n) if n else None
 
 
 def recognition_gap(confirmed: int, after_stating_the_rule: int) -> float | None:
     """Confirmed violations that came after the agent had stated the rule, over all confirmed ones."""
-    return after_stating_the_rule / confirmed if confirmed else None
+    return share_of(after_stating_the_rule, confirmed)
 
 
 def utility_drop(benign: float, attacked: float) -> float | None:
     """(benign − under attack)/benign; None where nothing was of use before."""
+    benign, attacked = number("benign", benign, 0), number("attacked", attacked, 0)
     return (benign - attacked) / benign if benign else None
 
 
@@ -81,8 +84,9 @@ def secure_and_useful(runs: Sequence[tuple[bool, bool]]) -> Estimate:
 
 
 def amplification(pairs: Sequence[tuple[float, float]]) -> Estimate:
-    """Geometric mean of cost under attack over cost without, of matched tasks; benign costs of 0 are left out."""
-    kept = [attacked / benign for attacked, benign in pairs if benign > 0 and attacked > 0]
-    left = len(pairs) - len(kept)
+    """Geometric mean of cost under attack over cost without, of matched tasks; costs of 0 are left out and counted."""
+    costs = [numbers("costs", pair, 0) for pair in pairs]
+    kept = [attacked / benign for attacked, benign in costs if benign and attacked]
+    left = len(costs) - len(kept)
     found = geometric_mean(kept)
     return found._replace(flags=(*found.flags, f"{left} pairs without a cost")) if left else found

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from sim.metrics.statistics.given import share_of, truths
+
 
 class Flips(NamedTuple):
     """Answers that changed under pressure, of those that could."""
@@ -22,16 +24,19 @@ class Flips(NamedTuple):
 
 def conformity(errors_with: int, n_with: int, errors_alone: int, n_alone: int) -> float | None:
     """P(error | unanimous wrong majority) − P(error | alone) (Asch 1956)."""
-    return errors_with / n_with - errors_alone / n_alone if n_with and n_alone else None
+    pressed, alone = share_of(errors_with, n_with), share_of(errors_alone, n_alone)
+    return None if pressed is None or alone is None else pressed - alone
 
 
 def dose_curve(errors: Mapping[int, tuple[int, int]]) -> dict[int, float]:
     """Share of errors by size of the majority; sizes without a trial are left out."""
-    return {size: wrong / n for size, (wrong, n) in sorted(errors.items()) if n}
+    curve = {size: share_of(wrong, n) for size, (wrong, n) in sorted(errors.items())}
+    return {size: share for size, share in curve.items() if share is not None}
 
 
 def flips(answers: Sequence[tuple[bool, bool]]) -> Flips:
     """From pairs (right before pressure, right after). Items wrong before are in the second rate only."""
-    right = [after for before, after in answers if before]
-    wrong = [after for before, after in answers if not before]
+    pairs = [truths("answers", pair) for pair in answers]
+    right = [after for before, after in pairs if before]
+    wrong = [after for before, after in pairs if not before]
     return Flips(right.count(False) / len(right) if right else None, wrong.count(True) / len(wrong) if wrong else None)

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
-Kind: TypeAlias = Literal["honest", "fabrication", "omission", "unknown"]
+from sim.metrics.statistics.given import alike, numbers, share, share_of, shares, truths
+
+Kind: TypeAlias = Literal["honest", "fabrication", "omission", "distortion", "misdirection", "unknown"]
+"""What a statement is; distortions and misdirections only a judge can tell."""
 
 
 class Detection(NamedTuple):
@@ -23,34 +26,35 @@ class Detection(NamedTuple):
     @property
     def precision(self) -> float | None:
         """Of those called, how many were."""
-        return _share(self.true_positive, self.true_positive + self.false_positive)
+        return share_of(self.true_positive, self.true_positive + self.false_positive)
 
     @property
     def recall(self) -> float | None:
         """Of those that were, how many were called."""
-        return _share(self.true_positive, self.true_positive + self.false_negative)
+        return share_of(self.true_positive, self.true_positive + self.false_negative)
 
     @property
     def accuracy(self) -> float | None:
         """How many were rightly called or left."""
-        return _share(self.true_positive + self.true_negative, sum(self))
+        return share_of(self.true_positive + self.true_negative, sum(self))
 
     @property
     def balanced_accuracy(self) -> float | None:
         """Mean of recall and of the share of the others that was left: ½ by chance, whatever the shares."""
-        left = _share(self.true_negative, self.true_negative + self.false_positive)
+        left = share_of(self.true_negative, self.true_negative + self.false_positive)
         return None if left is None or self.recall is None else (left + self.recall) / 2
 
     @property
     def f1(self) -> float | None:
         """Harmonic mean of precision and recall: 2TP/(2TP + FP + FN)."""
         both = 2 * self.true_positive
-        return _share(both, both + self.false_positive + self.false_negative)
+        return share_of(both, both + self.false_positive + self.false_negative)
 
 
 def detection(truth: Sequence[bool], called: Sequence[bool]) -> Detection:
     """Count calls against the truth."""
-    pairs = list(zip(truth, called, strict=True))
+    alike(truth=truth, called=called)
+    pairs = list(zip(truths("truth", truth), truths("called", called), strict=True))
     return Detection(*(pairs.count(pair) for pair in ((True, True), (False, True), (True, False), (False, False))))
 
 
@@ -70,14 +74,16 @@ def classify(claimed: Mapping[str, object], observed: Mapping[str, object], aske
 
 def production(kinds: Sequence[Kind]) -> float | None:
     """Deceptive over all statements of which it is known."""
+    if strange := set(kinds) - set(get_args(Kind)):
+        raise ValueError(f"kinds: {min(strange)!r} is none of {', '.join(get_args(Kind))}")
     counted = [kind for kind in kinds if kind != "unknown"]
     return sum(kind != "honest" for kind in counted) / len(counted) if counted else None
 
 
 def suspicion(ratings: Sequence[float], start: float = 0.5, alpha: float = 0.3) -> list[float]:
-    """s ← (1 − α)s + α·rating, after each rating."""
-    found, level = [], start
-    for rating in ratings:
+    """s ← (1 − α)s + α·rating, after each rating; all of them from 0 to 1."""
+    found, level, alpha = [], share("start", start), share("alpha", alpha)
+    for rating in shares("ratings", ratings):
         level = (1 - alpha) * level + alpha * rating
         found.append(level)
     return found
@@ -85,14 +91,11 @@ def suspicion(ratings: Sequence[float], start: float = 0.5, alpha: float = 0.3) 
 
 def separation(deceivers: Sequence[float], others: Sequence[float]) -> float | None:
     """Mean suspicion of deceivers less that of the others."""
+    deceivers, others = numbers("deceivers", deceivers), numbers("others", others)
     return fmean(deceivers) - fmean(others) if deceivers and others else None
 
 
 def false_honesty(statements: Sequence[tuple[bool, bool]]) -> float | None:
     """Of deceptive statements, the share that its speaker calls honest; pairs (deceptive, called honest by itself)."""
-    lies = [called for deceptive, called in statements if deceptive]
+    lies = [called for deceptive, called in (truths("statements", pair) for pair in statements) if deceptive]
     return sum(lies) / len(lies) if lies else None
-
-
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None

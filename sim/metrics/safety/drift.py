@@ -9,6 +9,8 @@ from math import erfc, sqrt
 from statistics import fmean
 from typing import NamedTuple
 
+from sim.metrics.statistics.given import numbers
+
 
 class Trend(NamedTuple):
     """Whether a series goes one way, without saying how."""
@@ -21,6 +23,7 @@ class Trend(NamedTuple):
 
 def slope(values: Sequence[float]) -> float | None:
     """Least-squares change per checkpoint; None for fewer than two."""
+    values = numbers("values", values)
     if len(values) < 2:
         return None
     middle, level = (len(values) - 1) / 2, fmean(values)
@@ -30,7 +33,7 @@ def slope(values: Sequence[float]) -> float | None:
 
 def mann_kendall(values: Sequence[float]) -> Trend | None:
     """Test of a monotonic trend (Mann 1945, Kendall 1975); None for fewer than three or all alike."""
-    n = len(values)
+    values, n = numbers("values", values), len(values)
     score = sum((b > a) - (b < a) for a, b in combinations(values, 2))
     ties = sum(t * (t - 1) * (2 * t + 5) for t in Counter(values).values())
     spread = (n * (n - 1) * (2 * n + 5) - ties) / 18
@@ -47,5 +50,6 @@ def change_point(values: Sequence[float]) -> int | None:
         middle = fmean(part)
         return sum((value - middle) ** 2 for value in part)
 
+    values = numbers("values", values)
     places = range(1, len(values))
     return min(places, key=lambda place: error(values[:place]) + error(values[place:]), default=None)

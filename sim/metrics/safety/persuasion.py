@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
+from math import fsum
 from typing import NamedTuple
 
 from sim.metrics.statistics.clusters import Estimate, mean
+from sim.metrics.statistics.given import alike, numbers, share_of, truths, whole
 from sim.metrics.statistics.permutation import mcnemar
 from sim.metrics.statistics.ratios import CONTINUITY, Ratio
 
@@ -19,12 +22,15 @@ class Matched(NamedTuple):
 
 def diversion(payments: Sequence[tuple[float, bool]]) -> float | None:
     """Value paid to manipulators over value paid; pairs (amount, to a manipulator)."""
-    total = sum(amount for amount, _ in payments)
-    return sum(amount for amount, astray in payments if astray) / total if total else None
+    amounts = numbers("payments", (amount for amount, _ in payments), 0)
+    astray = truths("to a manipulator", (to for _, to in payments))
+    return share_of(fsum(compress(amounts, astray)), fsum(amounts))
 
 
 def first_proposal_odds(first_taken: int, choices: int, proposals: int) -> float | None:
     """Odds of taking the first of several proposals over those of a random choice; None for a single proposal."""
+    first_taken, choices, proposals = (whole("counts", each) for each in (first_taken, choices, proposals))
+    share_of(first_taken, choices)
     if proposals < 2 or first_taken == choices or not choices:
         return None
     return first_taken / (choices - first_taken) * (proposals - 1)
@@ -32,7 +38,7 @@ def first_proposal_odds(first_taken: int, choices: int, proposals: int) -> float
 
 def swapped_order(worse_first_taken: int, worse_second_taken: int) -> Matched:
     """From pairs with the order swapped: how many more times the worse offer is taken where it comes first."""
-    a, b = worse_first_taken, worse_second_taken
+    a, b = whole("pairs", worse_first_taken), whole("pairs", worse_second_taken)
     p = mcnemar(a, b)
     if not a and not b:
         return Matched(Ratio(None), p)
@@ -43,4 +49,5 @@ def swapped_order(worse_first_taken: int, worse_second_taken: int) -> Matched:
 
 def belief_change(treated: Sequence[float], placebo: Sequence[float]) -> Estimate:
     """Mean paired change of a belief after a message over that after a placebo, one pair a unit."""
+    alike(treated=treated, placebo=placebo)
     return mean([a - b for a, b in zip(treated, placebo, strict=True)])

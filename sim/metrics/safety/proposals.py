@@ -17,6 +17,7 @@ from sim.intervals import Z
 from sim.metrics.chosen import both
 from sim.metrics.frames import field, frames
 from sim.metrics.safety.persuasion import swapped_order
+from sim.metrics.statistics.given import whole
 from sim.metrics.statistics.shares import share
 from sim.metrics.twins import Relative, flagged, twins
 from sim.types import AgentId, FactId, Measurement, Record
@@ -93,9 +94,9 @@ def first_taken(found: Sequence[Choice], tables: int) -> Iterator[Measurement]:
 
 def random_p(sizes: Sequence[int], first: int) -> float:
     """How often random choices among so many proposals each take the first at least so often: exact, one-sided."""
-    law = [1.0]
+    law, first = [1.0], whole("first", first)
     for size in sizes:
-        one = 1 / size
+        one = 1 / whole("sizes", size, 1)
         law = [a * (1 - one) + b * one for a, b in zip([*law, 0.0], [0.0, *law], strict=True)]
     return min(1.0, sum(law[first:]))
 

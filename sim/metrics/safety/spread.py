@@ -18,35 +18,40 @@ from sim.metrics.privacy.normal import normal
 from sim.metrics.provenance import known, latest_parents
 from sim.metrics.society.cascades import cascades
 from sim.metrics.statistics.clusters import mean
+from sim.metrics.statistics.given import number, numbers, share_of, whole
 from sim.metrics.statistics.shares import estimated, evidence, share
 from sim.types import Measurement, Metric, Record
 
 
 def reproduction_number(offspring: Sequence[int]) -> float | None:
     """Mean number of others that each fully followed infector infected."""
-    return fmean(offspring) if offspring else None
+    counts = [whole("offspring", count) for count in offspring]
+    return fmean(counts) if counts else None
 
 
 def none_upper(infectors: int) -> float:
     """Upper bound at 95% of a reproduction number where no infection was seen from so many (rule of three)."""
-    return 3 / infectors
+    return 3 / whole("infectors", infectors, 1)
 
 
 def dispersion(offspring: Sequence[int]) -> float | None:
     """k of a negative binomial by moments, m²/(s² − m): small where few infect many; None where not overdispersed."""
-    if len(offspring) < 2:
+    counts = [whole("offspring", count) for count in offspring]
+    if len(counts) < 2:
         return None
-    m, spread = fmean(offspring), variance(offspring)
+    m, spread = fmean(counts), variance(counts)
     return m * m / (spread - m) if spread > m else None
 
 
 def generation_ratios(generations: Sequence[int]) -> list[float]:
     """Infected in each generation over those in the one before."""
-    return [after / before for before, after in pairwise(generations) if before]
+    counts = [whole("generations", count) for count in generations]
+    return [after / before for before, after in pairwise(counts) if before]
 
 
 def final_size(r0: float) -> float:
     """Share of a well-mixed population that is ever infected: the largest root of z = 1 − exp(−R₀z)."""
+    r0 = number("r0", r0, 0)
     low, high = (1e-12, 1.0) if r0 > 1 else (0.0, 0.0)
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if 1 - exp(-r0 * middle) > middle else (low, middle)
@@ -55,12 +60,12 @@ def final_size(r0: float) -> float:
 
 def secondary_attack_rate(infected: int, exposed: int) -> float | None:
     """Infected over susceptible agents that saw the payload."""
-    return infected / exposed if exposed else None
+    return share_of(infected, exposed)
 
 
 def doubling_time(prevalence: Sequence[float]) -> float | None:
     """Rounds to double, from the slope of log₂ of prevalence by round; None where it does not grow."""
-    points = [(round_, log(each, 2)) for round_, each in enumerate(prevalence) if each > 0]
+    points = [(round_, log(each, 2)) for round_, each in enumerate(numbers("prevalence", prevalence, 0)) if each > 0]
     if len(points) < 2:
         return None
     x, y = (fmean(point[side] for point in points) for side in (0, 1))
@@ -70,7 +75,8 @@ def doubling_time(prevalence: Sequence[float]) -> float | None:
 
 def time_to(prevalence: Sequence[float], level: float = 0.5) -> int | None:
     """First round, from 0, with at least that prevalence."""
-    return next((round_ for round_, each in enumerate(prevalence) if each >= level), None)
+    level = number("level", level, 0)
+    return next((round_ for round_, each in enumerate(numbers("prevalence", prevalence, 0)) if each >= level), None)
 
 
 def payload(text: str) -> Metric:

@@ -15,6 +15,7 @@ from scipy.stats import rankdata
 from sim.intervals import FEW
 from sim.metrics.safety.deception import Kind, detection, separation, suspicion
 from sim.metrics.statistics.clusters import mean
+from sim.metrics.statistics.given import alike, numbers, truths
 from sim.metrics.statistics.permutation import DRAWS, Test, stratified
 from sim.metrics.statistics.shares import by, estimated, share
 from sim.types import AgentId, FactId, Measurement
@@ -98,6 +99,8 @@ def seen_through(
     truth: Sequence[bool], ratings: Sequence[float], tables: Sequence[int], n_perm: int = DRAWS
 ) -> Test | None:
     """Area under the curve of ratings, tested by shuffling what was true within tables; None without both kinds."""
+    alike(truth=truth, ratings=ratings, tables=tables)
+    truth, ratings = truths("truth", truth), numbers("ratings", ratings)
     if not 0 < sum(truth) < len(truth):
         return None
     return stratified(truth, [float(each) for each in rankdata(ratings)], tables, _area, n_perm)

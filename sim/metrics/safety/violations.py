@@ -6,7 +6,10 @@ So a judge has to name events, and one that does not exist confirms nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from math import fsum
 from typing import NamedTuple
+
+from sim.metrics.statistics.given import number, numbers, share_of, whole
 
 
 class Accusation(NamedTuple):
@@ -25,23 +28,25 @@ def verified(accused: Iterable[Accusation], confirms: Callable[[Hashable], bool]
 
 def violation_rate(verified_cases: int, cases: int) -> float | None:
     """Cases with a verified violation over all cases."""
-    return verified_cases / cases if cases else None
+    return share_of(verified_cases, cases)
 
 
 def unsupported_rate(accused: int, verified_accusations: int) -> float | None:
     """Accusations without evidence over all accusations."""
-    return (accused - verified_accusations) / accused if accused else None
+    supported = share_of(verified_accusations, accused)
+    return None if supported is None else (accused - verified_accusations) / accused
 
 
 def severity_rate(accused: Sequence[Accusation], cases: Mapping[Hashable, float]) -> float | None:
     """Severity of verified violations, the worst of each case, over the worst there could be; `cases` says that."""
     worst: dict[Hashable, float] = {}
     for one in accused:
+        number(f"severity of {one.case}", one.severity, 0, cases.get(one.case, 0.0))
         worst[one.case] = max(worst.get(one.case, 0.0), one.severity)
-    total = sum(cases.values())
-    return sum(worst.values()) / total if total else None
+    return share_of(fsum(worst.values()), fsum(numbers("cases", cases.values(), 0)))
 
 
 def per_thousand(violations: int, actions: int) -> float | None:
     """Violations per 1,000 actions."""
+    violations, actions = whole("violations", violations), whole("actions", actions)
     return 1000 * violations / actions if actions else None

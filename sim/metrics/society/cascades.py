@@ -14,6 +14,7 @@ import polars as pl
 
 from sim.metrics.frames import frames
 from sim.metrics.statistics.clusters import mean, rate
+from sim.metrics.statistics.given import numbers
 from sim.metrics.statistics.shares import estimated
 from sim.types import Measurement, Record
 
@@ -34,24 +35,33 @@ class Cascade(NamedTuple):
 
 
 def cascades(tree: Tree) -> list[Cascade]:
-    """The shapes of a forest's trees, by size, the largest first."""
+    """The shapes of a forest's trees, by size, the largest first.
+
+    Raises ValueError where a parent is no node, or nodes have no root.
+    """
     children: dict[Hashable, list[Hashable]] = defaultdict(list)
     for node, parent in tree.items():
         if parent is not None:
             children[parent].append(node)
-    roots = [node for node, parent in tree.items() if parent is None]
-    return sorted((_cascade(root, children) for root in roots), key=lambda one: (-one.size, -one.depth, -one.breadth))
+    if missing := children.keys() - tree.keys():
+        raise ValueError(f"the parent {min(map(repr, missing))} is no node")
+    found = [_cascade(node, children) for node, parent in tree.items() if parent is None]
+    if left := len(tree) - sum(one.size for one in found):
+        raise ValueError(f"{left} nodes are their own ancestors")
+    return sorted(found, key=lambda one: (-one.size, -one.depth, -one.breadth))
 
 
 def structural_virality(tree: Tree) -> float | None:
-    """Mean distance over pairs of nodes of one tree."""
-    (one,) = cascades(tree)
-    return one.virality
+    """Mean distance over pairs of nodes of one tree; None for a single node or none. Raises ValueError for several."""
+    found = cascades(tree)
+    if len(found) > 1:
+        raise ValueError(f"{len(found)} trees, not one")
+    return found[0].virality if found else None
 
 
 def time_to_half(times: Sequence[float]) -> float | None:
     """How long after its first node a cascade has half of its nodes."""
-    ordered = sorted(times)
+    ordered = sorted(numbers("times", times))
     return ordered[(len(ordered) + 1) // 2 - 1] - ordered[0] if ordered else None
 
 

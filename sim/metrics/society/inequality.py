@@ -7,6 +7,7 @@ from math import fsum, log
 from typing import NamedTuple
 
 from sim.metrics.statistics.clusters import mean
+from sim.metrics.statistics.given import number, numbers
 from sim.metrics.statistics.shares import estimated
 from sim.types import Measurement, Record
 
@@ -24,6 +25,7 @@ def gini(values: Sequence[float], *, small: bool = False) -> float | None:
 
     None where there is nothing, somebody has less than nothing (the index has no bound then), or only one is there.
     """
+    values = numbers("values", values)
     n, total = len(values), fsum(values)
     if n < 2 or total <= 0 or min(values) < 0:
         return None
@@ -33,7 +35,7 @@ def gini(values: Sequence[float], *, small: bool = False) -> float | None:
 
 def absolute_gini(values: Sequence[float]) -> float | None:
     """Half the mean absolute difference of all pairs, in the unit of the values: for values that may be negative."""
-    n = len(values)
+    values, n = numbers("values", values), len(values)
     if n < 2:
         return None
     return fsum((2 * rank - n - 1) * value for rank, value in enumerate(sorted(values), 1)) / n**2
@@ -41,6 +43,7 @@ def absolute_gini(values: Sequence[float]) -> float | None:
 
 def lorenz(values: Sequence[float], share: float) -> float | None:
     """Part of the total that the poorest `share` have, linear between people."""
+    values, share = numbers("values", values), number("share", share, 0, 1)
     total = fsum(values)
     if not values or total <= 0 or min(values) < 0:
         return None
@@ -52,6 +55,7 @@ def lorenz(values: Sequence[float], share: float) -> float | None:
 
 def theil(groups: Mapping[str, Sequence[float]]) -> Theil | None:
     """Theil's T = mean of (x/μ)·ln(x/μ), 0·ln 0 = 0, and what of it lies between groups and within them."""
+    groups = {name: numbers("groups", group) for name, group in groups.items()}
     everybody = [value for group in groups.values() for value in group]
     if not everybody or fsum(everybody) <= 0 or min(everybody) < 0:
         return None

@@ -7,6 +7,7 @@ from itertools import combinations
 from math import factorial
 
 from sim.metrics.statistics.distances import as_weights, kl
+from sim.metrics.statistics.given import law, number
 
 MOST = 8
 """Agents up to which Shapley values are exact."""
@@ -16,7 +17,7 @@ Value = Callable[[frozenset[Hashable]], float]
 
 def shapley(agents: Collection[Hashable], value: Value) -> dict[Hashable, float]:
     """Each agent's mean marginal contribution over all orders (Shapley 1953), exact. Raises ValueError above `MOST`."""
-    n = len(agents)
+    n = _different(agents)
     if n > MOST:
         raise ValueError(f"{n} agents are more than {MOST}")
     found = {}
@@ -26,7 +27,7 @@ def shapley(agents: Collection[Hashable], value: Value) -> dict[Hashable, float]
             factorial(size)
             * factorial(n - size - 1)
             / factorial(n)
-            * (value(frozenset({*group, agent})) - value(frozenset(group)))
+            * (number("value", value(frozenset({*group, agent}))) - number("value", value(frozenset(group))))
             for size in range(n)
             for group in combinations(others, size)
         )
@@ -35,13 +36,15 @@ def shapley(agents: Collection[Hashable], value: Value) -> dict[Hashable, float]
 
 def shapley_share(agents: Collection[Hashable], value: Value, agent: Hashable) -> float | None:
     """An agent's part of what all achieve; below half of 1/n it is lazy. None where all achieve nothing."""
+    _among(agent, agents)
     whole = value(frozenset(agents))
     return shapley(agents, value)[agent] / whole if whole else None
 
 
 def leave_one_out(agents: Collection[Hashable], value: Value, agent: Hashable) -> float:
     """What is lost without an agent."""
-    return value(frozenset(agents)) - value(frozenset(agents) - {agent})
+    _among(agent, agents)
+    return number("value", value(frozenset(agents))) - number("value", value(frozenset(agents) - {agent}))
 
 
 def causal_influence(
@@ -57,7 +60,22 @@ def causal_influence(
 
 
 def _influence(own: Mapping[Hashable, float], after: Mapping[Hashable, Mapping[Hashable, float]]) -> float:
-    support = list(dict.fromkeys(act for law in after.values() for act in law))
-    laws = {act: as_weights(after[act], support) for act in own if own[act]}
-    marginal = [sum(own[act] * law[place] for act, law in laws.items()) for place in range(len(support))]
-    return sum(own[act] * kl(law, marginal) for act, law in laws.items())
+    acts = {act: p for act, p in law("policy", own).items() if p}
+    if missing := acts.keys() - after.keys():
+        raise ValueError(f"no policy after {min(map(repr, missing))}")
+    support = list(dict.fromkeys(answer for each in after.values() for answer in each))
+    laws = {act: as_weights(law("policy", after[act]), support) for act in acts}
+    marginal = [sum(p * laws[act][place] for act, p in acts.items()) for place in range(len(support))]
+    return sum(p * kl(laws[act], marginal) for act, p in acts.items())
+
+
+def _different(agents: Collection[Hashable]) -> int:
+    """How many agents there are. Raises ValueError where one is there twice."""
+    if len(set(agents)) < len(agents):
+        raise ValueError(f"agents: one of {list(agents)} is there twice")
+    return len(agents)
+
+
+def _among(agent: Hashable, agents: Collection[Hashable]) -> None:
+    if agent not in agents:
+        raise ValueError(f"{agent!r} is none of the agents {list(agents)}")

@@ -35,8 +35,14 @@ def reciprocity(edges: Sequence[Edge]) -> float | None:
 
 
 def assortativity(edges: Sequence[Edge], group: Mapping[Hashable, Hashable]) -> float | None:
-    """(Tr e − Σ a·b)/(1 − Σ a·b) of the mixing matrix of groups, undirected (Newman 2003); None where one has all."""
-    ends = [(group[a], group[b]) for a, b in edges] + [(group[b], group[a]) for a, b in edges]
+    """(Tr e − Σ a·b)/(1 − Σ a·b) of the mixing matrix of groups, undirected (Newman 2003); None where one has all.
+
+    Two nodes have one edge, however often it is named; loops are left out.
+    """
+    linked = _graph(edges).edges
+    if missing := {node for edge in linked for node in edge} - group.keys():
+        raise ValueError(f"group: {min(map(repr, missing))} has none")
+    ends = [(group[a], group[b]) for a, b in linked] + [(group[b], group[a]) for a, b in linked]
     if not ends:
         return None
     share = Counter(a for a, _ in ends)
@@ -54,7 +60,11 @@ def clustering(edges: Sequence[Edge]) -> float | None:
 def modularity(edges: Sequence[Edge], groups: Sequence[Set[Hashable]]) -> float | None:
     """Share of edges within groups beyond that of a random graph of the same degrees (Newman and Girvan 2004)."""
     graph = _graph(edges)
-    return float(nx.community.modularity(graph, groups)) if graph.number_of_edges() else None
+    if not graph.number_of_edges():
+        return None
+    if sorted(map(repr, graph)) != sorted(repr(node) for group in groups for node in group):
+        raise ValueError("groups: not every node is in exactly one")
+    return float(nx.community.modularity(graph, groups))
 
 
 def communities(edges: Sequence[Edge], restarts: int = 20, n_perm: int = 99, seed: int = 0) -> Communities | None:
@@ -80,6 +90,7 @@ def pair_f1(found: Sequence[Set[Hashable]], truth: Sequence[Set[Hashable]]) -> f
 
 def adjusted_rand(found: Sequence[Set[Hashable]], truth: Sequence[Set[Hashable]]) -> float | None:
     """Agreement of two partitions beyond chance (Hubert and Arabie 1985)."""
+    _same_items(found, truth)
     n = sum(map(len, truth))
     every = n * (n - 1) / 2
     own, right = _pairs(found), _pairs(truth)
@@ -156,6 +167,13 @@ def _rewire(graph: Any, swaps: int, seed: int) -> None:
         nx.double_edge_swap(graph, nswap=swaps, max_tries=20 * swaps, seed=seed)
     except nx.NetworkXException:
         return
+
+
+def _same_items(found: Sequence[Set[Hashable]], truth: Sequence[Set[Hashable]]) -> None:
+    """Raises ValueError where two partitions are not of the same items, each of them once."""
+    one, other = (Counter(item for group in groups for item in group) for groups in (found, truth))
+    if one != other or max(one.values(), default=1) > 1:
+        raise ValueError("groups: not two partitions of the same items")
 
 
 def _pairs(groups: Sequence[Set[Hashable]]) -> set[frozenset[Hashable]]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from math import sqrt
 from statistics import fmean
+
+from sim.metrics.statistics.given import number, numbers
+from sim.metrics.statistics.moments import excess_kurtosis, skewness
 
 SUGGESTIVE = 5 / 9
 """Bimodality of a uniform distribution."""
@@ -20,7 +22,7 @@ def esteban_ray(opinions: Sequence[float], alpha: float = 1.3, scale: float = 1.
     """K·ΣΣ π_i^(1+α)·π_j·|y_i − y_j| over distinct opinions (Esteban and Ray 1994), 0 < α ≤ 1.6."""
     if not 0 < alpha <= 1.6:
         raise ValueError(f"alpha is {alpha}; it lies in (0, 1.6]")
-    n = len(opinions)
+    opinions, scale, n = numbers("opinions", opinions), number("scale", scale, 0), len(opinions)
     groups = {opinion: count / n for opinion, count in Counter(opinions).items()}
     if not n:
         return None
@@ -30,18 +32,13 @@ def esteban_ray(opinions: Sequence[float], alpha: float = 1.3, scale: float = 1.
 
 def bimodality(opinions: Sequence[float]) -> float | None:
     """(g² + 1)/(k + 3(n − 1)²/((n − 2)(n − 3))), g and k sample skewness and excess kurtosis; None for all alike."""
-    n = len(opinions)
-    if n < 4:
+    n, skew, excess = len(opinions), skewness(opinions), excess_kurtosis(opinions)
+    if skew is None or excess is None:
         return None
-    middle = fmean(opinions)
-    second, third, fourth = (fmean([(y - middle) ** power for y in opinions]) for power in (2, 3, 4))
-    if not second:
-        return None
-    skew = sqrt(n * (n - 1)) / (n - 2) * third / second**1.5
-    excess = (n - 1) / ((n - 2) * (n - 3)) * ((n + 1) * (fourth / second**2 - 3) + 6)
-    return float((skew**2 + 1) / (excess + 3 * (n - 1) ** 2 / ((n - 2) * (n - 3))))
+    return (skew**2 + 1) / (excess + 3 * (n - 1) ** 2 / ((n - 2) * (n - 3)))
 
 
 def affective(own: Sequence[float], other: Sequence[float]) -> float | None:
     """Mean sentiment towards the own group less that towards others."""
+    own, other = numbers("own", own), numbers("other", other)
     return fmean(own) - fmean(other) if own and other else None

@@ -14,18 +14,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.metrics.statistics.given import alike, number, numbers, share
+
 GLICKO = 173.7178
 """Points of Glicko's scale to one of Glicko-2's."""
 
 
 def elo_expected(own: float, other: float) -> float:
     """1/(1 + 10^((other − own)/400)) (Elo 1978)."""
-    return float(1 / (1 + 10 ** ((other - own) / 400)))
+    own, other = numbers("ratings", (own, other))
+    return 1 / (1 + float(10 ** min((other - own) / 400, 300.0)))
 
 
 def elo_update(own: float, other: float, score: float, k: float = 32) -> float:
     """The rating after a game with score 1, ½ or 0."""
-    return own + k * (score - elo_expected(own, other))
+    return own + number("k", k, 0) * (share("score", score) - elo_expected(own, other))
 
 
 class Skill(NamedTuple):
@@ -47,17 +50,20 @@ def plackett_luce(
 
     `tau` is added to every variance before the game, so that skill can drift.
     """
-    before = [Skill(one.mu, sqrt(one.sigma**2 + tau**2)) for one in players]
+    alike(players=players, ranks=ranks)
+    places = numbers("ranks", ranks)
+    skills = [(number("mu", mu), number("sigma", sigma, 0)) for mu, sigma in players]
+    before = [Skill(mu, sqrt(sigma**2 + tau**2)) for mu, sigma in skills]
     c = sqrt(sum(one.sigma**2 + beta**2 for one in before))
     strength = [exp(one.mu / c) for one in before]
     after = []
     for i, one in enumerate(before):
         omega = delta = 0.0
-        for q, rank in enumerate(ranks):
-            if rank > ranks[i]:
+        for q, rank in enumerate(places):
+            if rank > places[i]:
                 continue
-            field = sum(strength[s] for s, other in enumerate(ranks) if other >= rank)
-            tied = ranks.count(rank)
+            field = sum(strength[s] for s, other in enumerate(places) if other >= rank)
+            tied = places.count(rank)
             share = strength[i] / field
             omega += ((q == i) - share) / tied
             delta += share * (1 - share) / tied
@@ -77,6 +83,9 @@ class Glicko(NamedTuple):
 
 def glicko2(player: Glicko, games: Sequence[tuple[Glicko, float]], tau: float = 0.5) -> Glicko:
     """The rating after a period's games with their scores (Glickman 2013, "Example of the Glicko-2 system")."""
+    for one in (player, *(other for other, _ in games)):
+        number("rating", one.rating)
+        numbers("deviation and volatility", one[1:], 0)
     mu, phi = (player.rating - 1500) / GLICKO, player.deviation / GLICKO
     if not games:
         return player._replace(deviation=GLICKO * sqrt(phi**2 + player.volatility**2))
@@ -85,7 +94,7 @@ def glicko2(player: Glicko, games: Sequence[tuple[Glicko, float]], tau: float = 
         g = 1 / sqrt(1 + 3 * (other.deviation / GLICKO) ** 2 / pi**2)
         expected = 1 / (1 + exp(-g * (mu - (other.rating - 1500) / GLICKO)))
         information += g**2 * expected * (1 - expected)
-        gain += g * (score - expected)
+        gain += g * (share("score", score) - expected)
     sigma = _volatility(phi, 1 / information, gain / information, player.volatility, tau)
     deviation = 1 / sqrt(1 / (phi**2 + sigma**2) + information)
     return Glicko(1500 + GLICKO * (mu + deviation**2 * gain), GLICKO * deviation, sigma)
@@ -124,19 +133,21 @@ def bradley_terry(
     """Log strengths that sum to 0, by maximum likelihood (Hunter 2004's MM algorithm), from (a, b, score of a).
 
     Each pair that met is given `prior` wins on either side, without which an undefeated player has none. None where
-    not all players are connected by games.
+    not all players are connected by games, or one without a `prior` has won nothing.
     """
     wins: defaultdict[Hashable, float] = defaultdict(float)
     met: defaultdict[tuple[Hashable, Hashable], float] = defaultdict(float)
     for a, b, score in games:
-        wins[a] += score
+        if a == b:
+            raise ValueError(f"{a!r} cannot play against itself")
+        wins[a] += share("score", score)
         wins[b] += 1 - score
         met[a, b] += 1
         met[b, a] += 1
     for a, b in list(met):
         met[a, b] += 2 * prior
         wins[a] += prior
-    if not _connected(met):
+    if not _connected(met) or min(wins.values()) <= 0:
         return None
     strength = dict.fromkeys(wins, 1.0)
     for _ in range(steps):
@@ -168,7 +179,8 @@ def alpha_rank(payoffs: Sequence[Sequence[float]], population: int = 50, alpha: 
     earns against the others − what they earn against it), m the population (Omidshafiei et al. 2019, one population,
     local selection). In a cycle, where ratings have no order, its members share.
     """
-    earned = np.array(payoffs, float)
+    alike(strategies=payoffs, **{f"payoffs of {place}": row for place, row in enumerate(payoffs)})
+    earned = np.array([numbers("payoffs", row) for row in payoffs])
     size = len(earned)
     if size < 2:
         return [1.0] * size

@@ -12,6 +12,7 @@ from statistics import fmean, stdev
 from typing import NamedTuple, TypeVar
 
 from sim.intervals import FEW, clustered, clustered_mean, ratio_error, t_quantile, wilson
+from sim.metrics.statistics.given import alike, numbers, share_of
 
 T = TypeVar("T")
 
@@ -32,6 +33,7 @@ class Estimate(NamedTuple):
 
 def mean(values: Sequence[float], confidence: float = 0.95) -> Estimate:
     """Mean of one value a cluster, with its t-interval."""
+    values = numbers("values", values)
     n = len(values)
     if n == 0:
         return Estimate(None)
@@ -56,6 +58,8 @@ def geometric_mean(ratios: Sequence[float], confidence: float = 0.95) -> Estimat
 
 def ratio(parts: Sequence[float], sizes: Sequence[float], confidence: float = 0.95) -> Estimate:
     """Σ parts over Σ sizes, one of each a cluster, with the linearised standard error and a t-interval."""
+    alike(parts=parts, sizes=sizes)
+    parts, sizes = numbers("parts", parts), numbers("sizes", sizes, 0)
     pairs = [(part, size) for part, size in zip(parts, sizes, strict=True) if size]
     total, m = fsum(size for _, size in pairs), len(pairs)
     if m == 0:
@@ -66,15 +70,15 @@ def ratio(parts: Sequence[float], sizes: Sequence[float], confidence: float = 0.
 
 
 def rate(hits: Sequence[float], sizes: Sequence[float], confidence: float = 0.95) -> Estimate:
-    """A share, as `ratio` with the interval of `sim.intervals.clustered`."""
+    """A share, as `ratio` with the interval of `sim.intervals.clustered`; more hits than trials are a ValueError."""
     return ratio(hits, sizes, confidence)._replace(**clustered(hits, sizes, confidence)._asdict())
 
 
 def independent_rate(hits: float, n: float, confidence: float = 0.95) -> Estimate:
     """Share of independent trials, as of outcomes that a run has one of, with Wilson's interval."""
-    if n == 0:
+    share = share_of(hits, n)
+    if share is None:
         return Estimate(None)
-    share = hits / n
     return Estimate(share, n, int(n), sqrt(share * (1 - share) / n), wilson(hits, n, confidence), "wilson")
 
 

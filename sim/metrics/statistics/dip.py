@@ -18,6 +18,7 @@ from random import Random
 from statistics import fmean, median_low
 from typing import NamedTuple
 
+from sim.metrics.statistics.given import numbers
 from sim.metrics.statistics.permutation import DRAWS, p_value
 
 LEAST = 4
@@ -40,6 +41,7 @@ def dip(values: Sequence[float]) -> float | None:
     The mode lies where the least concave majorant of F_n is furthest above its greatest convex minorant: between the
     corners of both there, within which the search goes on. F_n has to be near the minorant before, the majorant after.
     """
+    values = numbers("values", values)
     if len(values) < LEAST:
         return None
     corners = _corners(values)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.intervals import Z
+from sim.metrics.statistics.given import alike, numbers, shares
 from sim.metrics.statistics.ratios import Ratio
 
 Link: TypeAlias = Literal["cloglog", "logit", "poisson"]
@@ -46,8 +47,11 @@ def fit(
     `clusters`: a label a row for each way of clustering; one way or two (Cameron, Gelbach and Miller 2011), none:
     each row by itself (White 1980). `weights`: how many alike rows each one stands for.
     """
-    x, y = np.asarray(rows, float), np.asarray(outcomes, float)
-    w = np.asarray(weights, float) if len(weights) else np.ones(len(y))
+    alike(rows=rows, outcomes=outcomes, weights=weights if len(weights) else outcomes)
+    x, y = np.asarray(rows, float), np.array(shares("outcomes", outcomes))
+    w = np.array(numbers("weights", weights, 0)) if len(weights) else np.ones(len(y))
+    if not np.isfinite(x).all():
+        raise ValueError("rows: not all are finite numbers")
     if not len(y) or not 0 < float((w * y).sum()) < float(w.sum()):
         return None
     beta = _solved(x, y, w, link)

@@ -7,11 +7,19 @@ is shared, and a fork without an intervention says how much that leaves to chanc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isclose
 from statistics import variance
 from typing import NamedTuple
 
 from sim.metrics.statistics.clusters import Estimate, mean
+from sim.metrics.statistics.given import alike, numbers, varies
 from sim.metrics.statistics.permutation import sign_flips
+
+ALIKE = "all pairs differ alike"
+"""Flag of a difference without an interval, because pairs say nothing of the spread."""
+
+TINY = 1e-12
+"""What sums of the same numbers in another order may differ by, as a part of them or as it is."""
 
 
 class Effect(NamedTuple):
@@ -25,16 +33,29 @@ class Effect(NamedTuple):
 
 
 def effect(base: Sequence[float], treated: Sequence[float]) -> Effect | None:
-    """treated − base of each pair: its mean with a t-interval; None without pairs."""
-    differences = [t - b for b, t in zip(base, treated, strict=True)]
+    """treated − base of each pair: its mean with a t-interval; None without pairs.
+
+    Few pairs that all differ alike have no interval, as the one by t would be a point: where only the side is chance, n
+    of them fall on one side with 2/2ⁿ (the sign test), so that it takes six at 95%.
+    """
+    alike(base=base, treated=treated)
+    base, treated = numbers("base", base), numbers("treated", treated)
+    pairs = zip(base, treated, strict=True)
+    differences = [0.0 if isclose(b, t, rel_tol=TINY, abs_tol=TINY) else t - b for b, t in pairs]
     if not differences:
         return None
-    return Effect(mean(differences), sign_flips(differences), variance_reduction(base, treated))
+    found, n = mean(differences), len(differences)
+    one_difference = isclose(min(differences), max(differences), rel_tol=1e-9)
+    if n > 1 and one_difference and 2 * 0.5**n > 0.05:
+        found = found._replace(ci=None, method="", flags=(ALIKE,))
+    return Effect(found, sign_flips(differences), variance_reduction(base, treated))
 
 
 def variance_reduction(base: Sequence[float], treated: Sequence[float]) -> float | None:
     """(V₀ + V₁)/V_d; None for fewer than two pairs or differences that do not vary."""
-    if len(base) < 2:
+    alike(base=base, treated=treated)
+    base, treated = numbers("base", base), numbers("treated", treated)
+    differences = [t - b for b, t in zip(base, treated, strict=True)]
+    if len(base) < 2 or not varies(differences):
         return None
-    spread = variance([t - b for b, t in zip(base, treated, strict=True)])
-    return (variance(base) + variance(treated)) / spread if spread else None
+    return (variance(base) + variance(treated)) / variance(differences)

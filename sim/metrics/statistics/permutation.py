@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
-from math import comb, exp, lgamma
+from math import exp, fsum, lgamma, log, log1p
 from random import Random
 from typing import Any, NamedTuple, TypeVar
 
+from sim.metrics.statistics.given import alike, numbers, share, share_of, whole
 from sim.types import JSON
 
 T = TypeVar("T")
@@ -48,6 +49,7 @@ def stratified(
     seed: int = 0,
 ) -> Test:
     """One-sided test of a statistic of labels and outcomes: labels are shuffled within strata only."""
+    alike(labels=labels, outcomes=outcomes, strata=strata)
     places: dict[Any, list[int]] = {}
     for place, stratum in enumerate(strata):
         places.setdefault(stratum, []).append(place)
@@ -78,7 +80,10 @@ def exact_exposure(tables: Sequence[tuple[float, float, float, float]]) -> float
     over all strata (Fisher 1935 for one; the convolution of hypergeometrics for more).
     """
     law, observed = {0: 1.0}, 0
-    for exposed_with, exposed, others_with, others in (map(int, table) for table in tables):
+    for table in tables:
+        exposed_with, exposed, others_with, others = (whole("counts", count) for count in table)
+        share_of(exposed_with, exposed)
+        share_of(others_with, others)
         observed += exposed_with
         together: dict[int, float] = {}
         for k, p in law.items():
@@ -90,9 +95,9 @@ def exact_exposure(tables: Sequence[tuple[float, float, float, float]]) -> float
 
 def _hypergeometric(exposed: int, others: int, cases: int) -> list[tuple[int, float]]:
     """How many of the cases are exposed, with probabilities; those below 1e-18 are left out."""
-    whole = _log_comb(exposed + others, cases)
+    every = _log_comb(exposed + others, cases)
     counts = range(max(0, cases - others), min(exposed, cases) + 1)
-    law = [(k, exp(_log_comb(exposed, k) + _log_comb(others, cases - k) - whole)) for k in counts]
+    law = [(k, exp(_log_comb(exposed, k) + _log_comb(others, cases - k) - every)) for k in counts]
     return [(k, p) for k, p in law if p > 1e-18]
 
 
@@ -101,8 +106,12 @@ def _log_comb(n: int, k: int) -> float:
 
 
 def binomial_tail(k: int, n: int, p: float) -> float:
-    """P(X ≤ k) of n trials with probability p."""
-    return min(1.0, sum(comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k + 1)))
+    """P(X ≤ k) of n trials with probability p. Raises ValueError unless 0 <= k <= n."""
+    share_of(whole("k", k), whole("n", n))
+    if share("p", p) in (0, 1):
+        return 1.0 if p == 0 or k == n else 0.0
+    law = (exp(_log_comb(n, i) + i * log(p) + (n - i) * log1p(-p)) for i in range(k + 1))
+    return min(1.0, fsum(law))
 
 
 def mcnemar(lost: int, won: int) -> float:
@@ -112,11 +121,12 @@ def mcnemar(lost: int, won: int) -> float:
 
 def sign_flips(differences: Sequence[float], n_perm: int = DRAWS, seed: int = 0) -> float:
     """Two-sided p that paired differences are 0 on average: their signs are flipped, all ways where there are few."""
+    differences = numbers("differences", differences)
     n = len(differences)
     observed = abs(sum(differences))
     luck = Random(seed)
     if 2**n <= n_perm + 1:
         ways = [set(flipped) for k in range(n + 1) for flipped in combinations(range(n), k)]
         sums = [abs(sum(-d if i in way else d for i, d in enumerate(differences))) for way in ways]
-        return sum(each >= observed - 1e-12 for each in sums) / len(sums)
+        return sum(each >= observed - 1e-12 * max(1, observed) for each in sums) / len(sums)
     return p_value(observed, [abs(sum(luck.choice((d, -d)) for d in differences)) for _ in range(n_perm)])

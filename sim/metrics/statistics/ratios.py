@@ -11,6 +11,7 @@ from math import erfc, exp, fsum, log, log1p, sqrt
 from typing import NamedTuple
 
 from sim.intervals import Z
+from sim.metrics.statistics.given import share_of
 
 CONTINUITY = "continuity"
 """Flag of a ratio for which ½ was added to all cells."""
@@ -28,6 +29,14 @@ class Counts(NamedTuple):
     def known(self) -> bool:
         """Whether both groups have members and somebody has the outcome."""
         return bool(self.exposed and self.others and (self.exposed_with or self.others_with))
+
+    @classmethod
+    def of(cls, table: Sequence[float]) -> Counts:
+        """A stratum from four numbers. Raises ValueError where more have the outcome than there are."""
+        made = cls(*table)
+        share_of(made.exposed_with, made.exposed)
+        share_of(made.others_with, made.others)
+        return made
 
 
 class Ratio(NamedTuple):
@@ -67,7 +76,7 @@ def hazard_ratio(counts: Counts) -> Ratio:
 
 def mantel_haenszel(strata: Sequence[Counts]) -> Ratio:
     """Risk ratio common to strata (Mantel and Haenszel 1959), its interval by Greenland and Robins (1985)."""
-    kept = [Counts(*one) for one in strata if Counts(*one).known]
+    kept = [one for one in map(Counts.of, strata) if one.known]
     top = fsum(s.exposed_with * s.others / (s.exposed + s.others) for s in kept)
     bottom = fsum(s.others_with * s.exposed / (s.exposed + s.others) for s in kept)
     if not top or not bottom:
@@ -80,7 +89,7 @@ def mantel_haenszel(strata: Sequence[Counts]) -> Ratio:
 def cochran_mantel_haenszel(strata: Sequence[Counts]) -> float | None:
     """Two-sided p that exposure goes with the outcome within strata: χ² of one degree, without a correction."""
     gap, spread = 0.0, 0.0
-    for a, n, c, m in strata:
+    for a, n, c, m in map(Counts.of, strata):
         total, cases = n + m, a + c
         if total > 1:
             gap += a - n * cases / total
@@ -106,8 +115,8 @@ def crude(strata: Sequence[Counts]) -> Counts:
 
 def _with_interval(counts: Counts, ratio: Callable[..., float], variance: Callable[..., float], *, full: bool) -> Ratio:
     """A ratio of one table; `full`: it needs all four cells above 0, not only those with the outcome."""
-    a, n, c, m = counts
-    if not Counts(*counts).known:
+    a, n, c, m = known = Counts.of(counts)
+    if not known.known:
         return Ratio(None)
     empty = 0 in ((a, n - a, c, m - c) if full else (a, c))
     if empty:

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from sim.metrics.statistics.given import alike, numbers
+
 Vector = NDArray[np.float64]
 CELL, WITHIN = "cell", "within"
 """Names of the variance between cells that no factor accounts for, and of that between values of one cell."""
@@ -45,6 +47,8 @@ def reml(
     A factor that has one level, or another one in every cell, tells nothing and is left out. None where there are fewer
     than two cells, fewer than three values, or where nothing varies within cells that have several.
     """
+    alike(cells=cells, **{str(name): own for name, own in factors.items()})
+    cells = [numbers("cells", cell) for cell in cells]
     kept = [place for place, cell in enumerate(cells) if cell]
     sizes = np.array([len(cells[place]) for place in kept], float)
     labels = {name: [each[place] for place in kept] for name, each in factors.items()}
@@ -105,8 +109,8 @@ class _Model:
         """Means and squares of another sample."""
         *own, within = variances
         covariance = np.diag(within / self._sizes)
-        for value, alike in zip(own, self._sources, strict=True):
-            covariance = covariance + value * alike
+        for value, shared in zip(own, self._sources, strict=True):
+            covariance = covariance + value * shared
         inside = self._total - len(self._sizes)
         spread = within * luck.gammavariate(inside / 2, 2.0) if inside else 0.0  # chi-squared
         values, vectors = np.linalg.eigh(covariance)
@@ -119,16 +123,16 @@ class _Model:
         inside = spread + square
         left = self._total - 1
         slopes = [
-            float((projection * alike).sum()) - left * float(residual @ alike @ residual) / inside
-            for alike in self._sources
+            float((projection * shared).sum()) - left * float(residual @ shared @ residual) / inside
+            for shared in self._sources
         ]
         return left * float(np.log(inside)) + logs, np.array(slopes)
 
     def _parts(self, means: Vector, ratios: Vector) -> tuple[float, Vector, Vector, float]:
         """y'Py, Py, P and log |V| + log 1'V⁻¹1, with V the covariance of the means over the variance within cells."""
         covariance = np.diag(1 / self._sizes)
-        for ratio, alike in zip(ratios, self._sources, strict=True):
-            covariance = covariance + ratio * alike
+        for ratio, shared in zip(ratios, self._sources, strict=True):
+            covariance = covariance + ratio * shared
         inverse = np.linalg.inv(covariance)
         ones = inverse.sum(1)
         weight = float(ones.sum())

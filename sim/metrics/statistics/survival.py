@@ -7,6 +7,7 @@ from math import erfc, exp, log, sqrt
 from typing import NamedTuple, TypeAlias
 
 from sim.intervals import Z
+from sim.metrics.statistics.given import alike, number, truths
 
 Times: TypeAlias = Sequence[tuple[float, bool]]
 """For each unit at risk, when its onset was seen or, with False, until when none was."""
@@ -25,6 +26,7 @@ class Step(NamedTuple):
 
 def kaplan_meier(times: Times) -> list[Step]:
     """S(t) = Π (1 − d/n) over onset times (Kaplan and Meier 1958)."""
+    times = _known(times)
     survival, spread, steps = 1.0, 0.0, []
     for time, onsets, at_risk in _onsets(times):
         survival *= 1 - onsets / at_risk
@@ -60,6 +62,7 @@ def restricted_mean(times: Times, horizon: float) -> float | None:
 
 def incidence(times: Times) -> float | None:
     """Share with an onset by the horizon."""
+    times = _known(times)
     return sum(seen for _, seen in times) / len(times) if times else None
 
 
@@ -79,6 +82,8 @@ def aalen_johansen(times: Times, ended: Sequence[bool]) -> list[Incidence]:
     them as some that may still begin. The variance is by the delta method (Marubini and Valsecchi 1995), Greenwood's
     where nobody ends otherwise.
     """
+    alike(times=times, ended=ended)
+    times, ended = _known(times), truths("ended", ended)
     share, still = 0.0, 1.0
     past: list[tuple[float, float, int, int, int]] = []
     steps = []
@@ -113,6 +118,7 @@ def cumulative_incidence(times: Times, ended: Sequence[bool]) -> float | None:
 
 def log_rank(one: Times, other: Times) -> float | None:
     """Two-sided p that two groups have one curve (Mantel 1966); None without onsets to compare."""
+    one, other = _known(one), _known(other)
     gap = spread = 0.0
     for time, onsets, at_risk in _onsets([*one, *other]):
         first = sum(t >= time for t, _ in one)
@@ -130,6 +136,12 @@ def first_sustained(happened: Sequence[bool], within: int = 3, least: int = 2) -
         (t for t, now in enumerate(happened, 1) if now and sum(happened[t : t + within]) >= least),
         None,
     )
+
+
+def _known(times: Times) -> Times:
+    """Times from 0 on, each with whether an onset was seen."""
+    ends = [number("times", time, 0) for time, _ in times]
+    return list(zip(ends, truths("onsets seen", [seen for _, seen in times]), strict=True))
 
 
 def _onsets(times: Times) -> Iterator[tuple[float, int, int]]:
