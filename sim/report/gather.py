@@ -15,7 +15,7 @@ from sim.record.survey import Survey
 from sim.report.hiding import Mask
 from sim.report.model import Block, Note, Part, Section, Source
 from sim.report.moments import Finder
-from sim.report.numbers import FAILED, families, family, family_section, honesty_section, verdict
+from sim.report.numbers import families, family_section, honesty_section, verdict
 from sim.report.outcome import outcome_section
 from sim.report.people import cast_section, leak_sections
 from sim.report.series import plots
@@ -76,10 +76,14 @@ def _numbers(run: Survey) -> tuple[list[Measurement], list[Metric]]:
     kept = run.path.with_name(PROJECT)
     if run.manifest().status == "finished" and kept.exists():
         project = Project(kept)
-        before = [one for _, one in project.measurements(run=run.manifest().id) if family(one.metric) != FAILED]
+        before = [one for _, one in project.measurements(run=run.manifest().id) if not _failed(one)]
         project.close()
         found += [one for one in before if (one.metric, str(sorted(one.of.items()))) not in known]
     return found, usual_metrics(run) if found else []
+
+
+def _failed(one: Measurement) -> bool:
+    return any(flag.startswith("failed: ") for flag in one.flags)
 
 
 def _scenario(manifest: Manifest) -> dict[str, Any]:

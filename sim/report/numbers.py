@@ -14,7 +14,6 @@ from sim.report.model import Block, Cell, Line, Measures, Note, Plot, Points, Se
 from sim.types import JSON, Measurement
 
 HONESTY = "honesty"
-FAILED = "failed"
 VERDICT = f"{HONESTY}.fit_for_claims"
 ROWS = 300
 """Most measurements of one metric."""
@@ -35,7 +34,7 @@ LABEL = 54
 def family(metric: str) -> str:
     """What a metric is about, by the first part of its name; a failed one's name is a dotted path."""
     first, dot, _ = metric.partition(".")
-    return FAILED if ":" in metric else first if dot else "general"
+    return "failed" if ":" in metric else first if dot else "general"
 
 
 def verdict(found: Iterable[Measurement]) -> tuple[str, ...]:

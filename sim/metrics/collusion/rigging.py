@@ -37,6 +37,7 @@ UNITS = {
     **dict.fromkeys(("bid_cv", "relative_distance", "percentage_gap", "bid_spread"), "ratio"),
     **dict.fromkeys(("rotation_index", "win_share_stability"), "index"),
     "skewness": "skewness",
+    "excess_kurtosis": "kurtosis",
     "alternation_p": "p-value",
 }
 
