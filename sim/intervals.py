@@ -17,6 +17,9 @@ Z = NormalDist().inv_cdf(0.975)
 FEW = "n_clusters<2"
 """Flag of a number without an interval, because nothing is known of the spread between runs."""
 
+BOUNDS = "all that is unknown failed, all of it worked"
+"""Method of bounds that are no interval at 95%: between them a share lies for certain."""
+
 
 class Interval(NamedTuple):
     """An interval, how it was made, and what to know of it."""

@@ -94,7 +94,7 @@ def lines(series: Iterable[Series], x: str, y: str, height: int = 340) -> go.Fig
     for at, one in enumerate(series):
         place = at if one.tint is None else one.tint
         above = sum("markers" in other.mode and not other.faint for other in series[at + 1 :])
-        size = 8 + 1.5 * min(2, above)  # where series coincide, those below look out
+        size = 8 + 3 * min(2, above)  # where series coincide, those below look out
         figure.add_scatter(
             x=list(one.x),
             y=list(one.y),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.table import Table
 
-from sim.commands.terminal import columns, number
+from sim.commands.terminal import columns, number, short
 from sim.metrics.differences import Difference
 from sim.types import JSON, Measurement
 
@@ -18,24 +18,27 @@ ASIDE = 3
 HEADS = ("measure", "of", "value", "unit", "n", "interval", "flags")
 
 
-def listed(measured: Iterable[Measurement], everything: bool = False) -> tuple[list[Measurement], int]:
+def listed(
+    measured: Iterable[Measurement], everything: bool = False, aside: int = ASIDE
+) -> tuple[list[Measurement], int]:
     """The measurements to show, metrics by name, the most general of each first; and how many are left out."""
     families: dict[str, list[Measurement]] = {}
     for one in measured:
         families.setdefault(one.metric, []).append(one)
     ordered = [sorted(families[metric], key=_place) for metric in sorted(families)]
-    shown = ordered if everything else [_bounded(family) for family in ordered]
+    shown = ordered if everything else [_bounded(family, aside) for family in ordered]
     return [one for family in shown for one in family], sum(map(len, ordered)) - sum(map(len, shown))
 
 
-def _bounded(family: Sequence[Measurement]) -> list[Measurement]:
+def _bounded(family: Sequence[Measurement], most: int) -> list[Measurement]:
     """Overall, by role, by agent; where nothing is overall also the last few of what else there is."""
-    aside = [one for one in family if _kind(one) == "else"]
-    kept = aside[-ASIDE:] if not any(_kind(one) == "overall" for one in family) else []
-    return [one for one in family if _kind(one) != "else" or one in kept][:ROWS]
+    aside = [one for one in family if kind(one) == "else"]
+    kept = aside[-most:] if not any(kind(one) == "overall" for one in family) else []
+    return [one for one in family if kind(one) != "else" or one in kept][:ROWS]
 
 
-def _kind(one: Measurement) -> str:
+def kind(one: Measurement) -> str:
+    """What a measurement is about: `overall`, a `role`, an `agent`, or something `else`, a period or a good."""
     of = one.of.keys()
     if not of:
         return "overall"
@@ -43,7 +46,7 @@ def _kind(one: Measurement) -> str:
 
 
 def _place(one: Measurement) -> tuple[object, ...]:
-    rank = ("overall", "role", "else", "agent").index(_kind(one))
+    rank = ("overall", "role", "else", "agent").index(kind(one))
     return rank, [(key, _natural(one.of[key])) for key in sorted(one.of)]
 
 
@@ -55,7 +58,7 @@ def _natural(value: JSON) -> list[tuple[int, float, str]]:
 
 def about(one: Measurement | Difference) -> str:
     """What a number is about, in words; empty: everything."""
-    return ", ".join(f"{key} {value}" for key, value in sorted(one.of.items()))
+    return ", ".join(f"{key} {short(value)}" for key, value in sorted(one.of.items()))
 
 
 def measurement_table(measured: Iterable[Measurement], title: str = HEADS[0]) -> Table:

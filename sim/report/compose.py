@@ -76,13 +76,14 @@ def _what(runs: Sequence[Gathered]) -> str:
     facts = [dict(one.facts) for one in runs]
     if len(runs) == 1:
         one = facts[0]
+        tokens = f"; tokens: {one['tokens']}" if one["model calls"] != "0" else ""
         return (
             f"{one['scenario']}, {one['world']}, seed {one['seed']}, {one['models']}; {one['status']} after "
-            f"{one['simulated time']} of simulated time, {one['decisions']} decisions; tokens: {one['tokens']}"
+            f"{one['simulated time']} of simulated time, {one['decisions']} decisions{tokens}"
         )
     seeds = len({one["seed"] for one in facts})
     done = sum(one.status == "finished" for one in runs)
-    return f"{len(runs)} runs with {seeds} seeds, {done} of them finished"
+    return f"{len(runs)} runs with {seeds} seed{'s' * (seeds > 1)}, {done} of them finished"
 
 
 def _verdict(runs: Sequence[Gathered]) -> list[str]:

@@ -70,16 +70,20 @@ def gather(path: Path, prefix: str, show_secrets: bool, step: Callable[[str], No
 
 
 def _numbers(run: Survey) -> tuple[list[Measurement], list[Metric]]:
-    """What `agora measure` gives, and what else was measured on the run before."""
+    """What `agora measure` gives, and what else was measured on the run before, but for metrics that failed then."""
     found = measured(run)
     known = {(one.metric, str(sorted(one.of.items()))) for one in found}
     kept = run.path.with_name(PROJECT)
     if run.manifest().status == "finished" and kept.exists():
         project = Project(kept)
-        before = [one for _, one in project.measurements(run=run.manifest().id)]
+        before = [one for _, one in project.measurements(run=run.manifest().id) if not _failed(one)]
         project.close()
         found += [one for one in before if (one.metric, str(sorted(one.of.items()))) not in known]
     return found, usual_metrics(run) if found else []
+
+
+def _failed(one: Measurement) -> bool:
+    return any(flag.startswith("failed: ") for flag in one.flags)
 
 
 def _scenario(manifest: Manifest) -> dict[str, Any]:
@@ -106,6 +110,7 @@ def _facts(run: Survey, manifest: Manifest, status: str, scenario: dict[str, Any
         ("status", f"{status}: {manifest.cause}" if manifest.cause else status),
         ("made (UTC)", manifest.created[:16].replace("T", " ")),
         ("tables", f"{tables:,}"),
+        ("clock tick", readable(1, manifest.tick_ms)),
         ("simulated time", readable(max(ends, default=0), manifest.tick_ms)),
         ("decisions", f"{decisions:,}"),
         ("model calls", f"{sum(counts.calls.values()):,}"),
@@ -149,16 +154,22 @@ def _sections(
         *leaks,
         cast_section(run, mask, prefix),
         _section(
-            prefix, "notable", "Notable events", [_MARKED, moments] if moments.moments else [], "Nothing stands out."
+            prefix,
+            "notable",
+            "Notable events",
+            [_marked(manifest.tick_ms), moments] if moments.moments else [],
+            "Nothing stands out.",
         ),
         _text(manifest, mask, prefix),
     ]
 
 
-_MARKED = Note(
-    text="Interventions, decisions that needed a second try or a default, secrets that were told, and facts that "
-    "measures name; each with the records just before and after it in the log."
-)
+def _marked(tick_ms: float) -> Note:
+    return Note(
+        text="Interventions, decisions that needed a second try or a default, secrets that were told, and facts that "
+        "measures name; each with the records just before and after it in the log. Times and durations within records "
+        f"are in ticks of {readable(1, tick_ms)}."
+    )
 
 
 def _section(prefix: str, name: str, title: str, blocks: Sequence[Block], nothing: str) -> Section:

@@ -32,7 +32,7 @@ CELL = 400
 """Characters of a cell."""
 LONGEST = 4_000
 """Characters of a sentence of ours."""
-_PLAIN = re.compile(r"[\w .,:;()/%·…–—×+*'\"“”’?!&→≤≥<>=\[\]#|~^{}-]*")
+_PLAIN = re.compile(r"[\w .,:;()/%·…–—×−√∞+*'\"“”’?!&→≤≥<>=\[\]#|~^{}-]*")
 """Texts that are shown with their marks escaped; others might become a link, a picture or a sign, and stand as code."""
 _LINKS = re.compile(r"://|www\.|@|:\w+:", re.IGNORECASE)
 _MARK = re.compile(r"([\\`*_\[\]<>#|~$&])")
@@ -121,21 +121,22 @@ def _line(one: Line) -> tuple[Cell, ...]:
 
 
 def _plot(plot: Plot) -> Iterator[str]:
+    """A figure's data; that of intervals stands in a table already."""
+    if plot.kind == "intervals":
+        return
     yield f"**Figure: {text(plot.title)}**"
     if plot.caption:
         yield text(plot.caption)
-    if plot.kind == "lines":
-        data = points(plot)
-        step = -(-len(data.rows) // ROWS) or 1
-        yield _grid(data.heads, data.rows[::step])
-        if step > 1:
-            yield f"Each {step}th of {len(data.rows):,} points; the JSON form has all."
+    data = points(plot)
+    step = -(-len(data.rows) // ROWS) or 1
+    yield _grid(data.heads, data.rows[::step])
+    if step > 1:
+        yield f"Each {step}th of {len(data.rows):,} points; the JSON form has all."
 
 
 def _moment(moment: Moment, level: int) -> Iterator[str]:
-    table = f", table {moment.table}" if moment.table else ""
     yield f"{'#' * level} {moment.anchor}"
-    yield f"At {text(moment.at)}{table}: {text('; '.join(moment.why))}"
+    yield f"At {text(moment.at)}: {text('; '.join(moment.why))}"
     rows = [
         (
             "→" if one.itself else "",

@@ -3,35 +3,51 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
-from sim.intervals import none_upper, wilson
+from sim.intervals import BOUNDS, none_upper, wilson
 from sim.metrics.statistics.clusters import geometric_mean, mean, ratio
 from sim.report.model import Block, Entry, Glossary, Line, Note, Section, Table
-from sim.report.numbers import anchor
+from sim.report.numbers import NO_INTERVAL, anchor
 from sim.types import JSON, Metric
 
-INTERVALS: Mapping[str, Callable[..., Any]] = {
+INTERVALS: Mapping[str, Callable[..., Any] | str] = {
     "t over clusters": ratio,
     "t over runs": mean,
     "t on logs": geometric_mean,
     "t on pairs": mean,
+    "t, sandwich": "Student's t with standard errors that let what happens at one table hang together (sandwich).",
+    "t, jackknife": "Student's t with the standard error of leaving out each cluster in turn (jackknife).",
+    "normal on logs": "Normal on the scale of logarithms, by the delta method.",
+    "bootstrap": "The middle 95% of the values found when what it is over is drawn anew, with replacement.",
+    "parametric bootstrap": "The middle 95% of the values found on data drawn from the fitted model.",
+    "log(−log)": "Normal on the scale of log(−log) of the curve, which keeps it between 0 and 1.",
+    "credible": "The middle 95% of a normal belief about the skill, as Plackett–Luce updates leave it.",
+    BOUNDS: "No 95% interval: from all that is unknown having failed to all of it having worked.",
+    "Newcombe": "Of a difference of two shares, from Wilson's intervals of both (Newcombe 1998).",
     "exact, one-sided": none_upper,
     "wilson": wilson,
     "t": mean,
 }
-"""Who makes an interval, by what the name of its method begins with."""
+"""How an interval is made, or who makes it, by what the name of its method begins with."""
+OURS = "sim"
+"""Package whose modules metrics are built of."""
+AS_IT_SAYS = "As the metric itself says."
 UNKNOWN = "Measured by a metric of another time or place."
 SIGNS = (
     ("n", "units that a number is made of"),
-    ("clusters", "independent runs or tables among them; what happens within one hangs together"),
-    ("–", "no value: the denominator is 0"),
-    ("n_clusters<2", "no interval, for one run or table says nothing of the spread between"),
+    ("clusters", "independent runs, tables, or pairs at these, among them; what happens within one hangs together"),
+    ("–", "no value: the notes say why"),
+    (NO_INTERVAL, "a single run or table says nothing of the spread between them"),
+    ("design effect unknown", "the bound takes all n for independent, and is too near where they hang together"),
     ("left out", "what a number does not count, and how often, by reason"),
+    ("test of no effect", "p of a value as far from none as this one where there is no effect, in brackets how"),
 )
 
 
@@ -40,10 +56,11 @@ def method_section(metrics: Iterable[Metric], lines: Sequence[Line], versions: M
     blocks: list[Block] = [
         Glossary(title="Columns", entries=tuple(Entry(anchor="", name=name, text=text) for name, text in SIGNS)),
         Glossary(title="What each measure is", entries=tuple(_measures(list(metrics), lines))),
-        Glossary(title="How intervals are made (95%)", entries=tuple(_intervals(lines))),
+        *_how_intervals(lines),
         Note(
-            text="Each number is computed from the stored run alone, as `agora measure` does. Where a run has several "
-            "tables these are its clusters; what several runs come to is the mean over runs with one seed a cluster."
+            text="Each number is computed from the stored run alone, as “agora measure” does. Where a run has several "
+            "tables these are its clusters, or the pairs at them that meet nobody else; what several runs come to is "
+            "the mean over runs with one seed a cluster."
         ),
         _software(versions),
     ]
@@ -51,7 +68,7 @@ def method_section(metrics: Iterable[Metric], lines: Sequence[Line], versions: M
 
 
 def _measures(metrics: Sequence[Metric], lines: Sequence[Line]) -> Iterable[Entry]:
-    modules = list(dict.fromkeys(sys.modules[one.__module__] for one in metrics if one.__module__ in sys.modules))
+    modules = reached([sys.modules[one.__module__] for one in metrics if one.__module__ in sys.modules])
     found: dict[str, Line] = {}
     for one in lines:
         if not found.get(one.metric) or not found[one.metric].denominator:
@@ -62,14 +79,44 @@ def _measures(metrics: Sequence[Metric], lines: Sequence[Line]) -> Iterable[Entr
         yield Entry(anchor=anchor(name), name=name, text=f"{text}{share} (version {line.version})")
 
 
-def described(metric: str, modules: Iterable[ModuleType]) -> str:
-    """The docstring of the function that yields a metric: the one of its name, else one that spells its name."""
-    last = metric.rpartition(".")[2]
-    made = sorted((one for module in modules for one in _functions(module)), key=lambda one: one.__name__[0] == "_")
-    named = (one for one in made if one.__name__ == last)
-    spelt = (one for words in _spellings(metric) for one in made if words in _source(one))
-    first = next(named, None) or next(spelt, None)
-    return " ".join((inspect.getdoc(first) or "").split()) if first else UNKNOWN
+def reached(modules: Iterable[ModuleType]) -> list[ModuleType]:
+    """These modules and all of ours, or of the same package, whose functions and classes they use, in that order."""
+    found = list(dict.fromkeys(modules))
+    packages = {one.__name__.partition(".")[0] for one in found} | {OURS}
+    for module in found:  # grows meanwhile
+        used = {str(getattr(one, "__module__", "")) for one in vars(module).values()}
+        near = sorted(name for name in used if name.partition(".")[0] in packages and name in sys.modules)
+        found += [sys.modules[name] for name in near if sys.modules[name] not in found]
+    return found
+
+
+def described(metric: str, modules: Sequence[ModuleType]) -> str:
+    """What a metric is, by the docstrings of those modules that write its name, or its family and a dot.
+
+    That of their function of its name; else of one that spells the name, and not only that of another of the family;
+    else of a function of its name that they use; else what such a module says of itself, in a sentence.
+    """
+    family, dot, last = metric.rpartition(".")
+    starts = (f'"{family}.',) if dot else tuple(_spellings(metric))
+    writing = [one for one in modules if any(start in _source(one) for start in starts)]
+    made = sorted((one for module in writing for one in _functions(module)), key=lambda one: one.__name__[0] == "_")
+    another, any_of = (re.compile(rf'"{re.escape(family)}\.\w*{mark}') for mark in ('"', r"\{"))
+    own = [one for one in made if any_of.search(_source(one)) or not (dot and another.search(_source(one)))]
+    whole, *parts = _spellings(metric)
+    found: list[ModuleType | Callable[..., Any]] = [
+        *(one for one in made if one.__name__ == last),
+        *(one for one in made if whole in _source(one)),
+        *(one for words in parts for one in own if words in _source(one)),
+        *(used for one in writing if inspect.isfunction(used := vars(one).get(last)) and used.__doc__),
+        *(one for one in writing if one.__doc__),
+    ]
+    return _said(found[0]) if found else UNKNOWN
+
+
+def _said(one: ModuleType | Callable[..., Any]) -> str:
+    """A docstring on one line; of a module only what stands before its first empty line."""
+    said = (inspect.getdoc(one) or "").replace("`", "")
+    return " ".join((said.partition("\n\n")[0] if inspect.ismodule(one) else said).split())
 
 
 def _spellings(metric: str) -> list[str]:
@@ -85,17 +132,23 @@ def _functions(module: ModuleType) -> list[Callable[..., Any]]:
     return [one for one in own if one.__doc__]
 
 
-def _source(function: Callable[..., Any]) -> str:
+@lru_cache(maxsize=4096)
+def _source(one: ModuleType | Callable[..., Any]) -> str:
     try:
-        return inspect.getsource(function)
-    except OSError:
+        return inspect.getsource(one)
+    except (OSError, TypeError):
         return ""
+
+
+def _how_intervals(lines: Sequence[Line]) -> list[Block]:
+    entries = tuple(_intervals(lines))
+    return [Glossary(title="How intervals are made (95%)", entries=entries)] if entries else []
 
 
 def _intervals(lines: Sequence[Line]) -> Iterable[Entry]:
     for name in sorted({one.ci_method for one in lines if one.ci_method}):
-        maker = next((maker for start, maker in INTERVALS.items() if name.startswith(start)), None)
-        text = " ".join((inspect.getdoc(maker) or "").split()) if maker else "As the metric itself says."
+        maker = next((maker for start, maker in INTERVALS.items() if name.startswith(start)), AS_IT_SAYS)
+        text = maker if isinstance(maker, str) else _said(maker)
         yield Entry(anchor="", name=name, text=text)
 
 

@@ -143,6 +143,7 @@ class Moment(Struct, frozen=True, kw_only=True):
     table: int
     seq: int
     at: str
+    """When, and at which table where there are several."""
     why: tuple[str, ...]
     """What makes it notable."""
     around: tuple[Said, ...]

@@ -125,7 +125,7 @@ class Finder:
             anchor=self.anchor(table, seq),
             table=table,
             seq=seq,
-            at=self._time(row[2]),
+            at=self._time(row[2]) + (f", table {table}" if self._run.tables > 1 else ""),
             why=tuple(_cut(self._mask.text(one), REASON) for one in why),
             around=tuple(self._said(*each, itself=each[1][1] == seq) for each in near),
             saw=self._saw(row) if name == "facts" else "",
@@ -159,9 +159,11 @@ class Finder:
         return _cut(told(self._mask.data(data)), LONGEST)
 
     def _saw(self, row: Row) -> str:
-        agents = self._run.saw(fact_of(row))
+        fact = fact_of(row)
+        agents = self._run.saw(fact)
         if not agents:
-            return f"nobody in the {WINDOW:,} records that follow"
+            goes_on = self._run.end(fact.table)[0] > fact.seq + WINDOW
+            return f"nobody in the {WINDOW:,} records that follow" if goes_on else "nobody"
         more = f" and {len(agents) - WITNESSES} more" if len(agents) > WITNESSES else ""
         return ", ".join(agents[:WITNESSES]) + more
 

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
-from sim.commands.measured import about, listed
+from sim.commands.measured import about, kind, listed
 from sim.commands.terminal import short
+from sim.intervals import BOUNDS, FEW
 from sim.metrics.honesty import THRESHOLDS, UNFIT
 from sim.report.model import Block, Cell, Line, Measures, Note, Plot, Points, Section, Table, num, shown
 from sim.types import JSON, Measurement
@@ -16,11 +17,17 @@ HONESTY = "honesty"
 VERDICT = f"{HONESTY}.fit_for_claims"
 ROWS = 300
 """Most measurements of one metric."""
+ASIDE = 12
+"""Rows that are not folded of a metric with no overall row: of periods, goods and the like."""
 DRAWN = 30
 """Most rows of a figure of intervals."""
 UNITS = {"share": "shares", "ratio": "ratios"}
 """Of several numbers."""
-LABEL = 44
+SMALL = 0.0001
+"""A smaller p is only said to be smaller."""
+NO_INTERVAL = "one cluster: no interval"
+"""Said of a number whose flag is `FEW`."""
+LABEL = 54
 """Characters of a row's label in a figure."""
 
 
@@ -60,7 +67,7 @@ def line(one: Measurement, run: str) -> Line:
         low=low,
         high=high,
         interval=f"{shown(low)} to {shown(high)}" if one.ci else "",
-        ci_method=one.ci_method,
+        ci_method=one.ci_method if one.ci else "",
         denominator=one.denominator,
         flags=one.flags,
         excluded=one.excluded,
@@ -74,16 +81,35 @@ def line(one: Measurement, run: str) -> Line:
 
 
 def _notes(one: Measurement) -> str:
-    parts = [*one.flags]
+    parts = [NO_INTERVAL if flag == FEW else flag for flag in one.flags if flag != FEW or one.value is not None]
     parts += [f"left out: {count:,} {reason}" for reason, count in one.excluded.items()]
-    for what, said in (("test of no effect", one.null), ("judge", one.judge)):
-        if said:
-            parts.append(f"{what}: {_said(said)}")
+    if one.value is None and not parts:
+        parts.append(_missing(one))
+    if one.null:
+        parts.append(f"test of no effect: {_tested(one.null)}")
+    if one.judge:
+        parts.append("judge: " + ", ".join(f"{key} {short(value)}" for key, value in one.judge.items()))
     return "; ".join(parts)
 
 
-def _said(named: Mapping[str, JSON]) -> str:
-    return ", ".join(f"{key} {short(value)}" for key, value in named.items())
+def _missing(one: Measurement) -> str:
+    """Why there is no value, where the metric has no other reason."""
+    if not one.n:
+        return f"none there: {one.denominator}" if one.denominator else "nothing to measure it on"
+    return f"undefined: {one.denominator} is 0 or unknown" if one.denominator else "undefined for these numbers"
+
+
+def _tested(null: Mapping[str, JSON]) -> str:
+    """A test in words: p, or whatever else is known under the null, and how it was made."""
+    said = {key: value for key, value in null.items() if key not in ("stat", "p", "mean", "method", "n_perm")}
+    p, mean, count = (null.get(key) for key in ("p", "mean", "n_perm"))
+    parts = [] if not isinstance(p, int | float) else [f"p < {SMALL:.4f}" if p < SMALL else f"p {shown(p)}"]
+    if isinstance(mean, int | float):
+        parts.append(f"by chance {shown(round(mean, 4))}")
+    parts += [f"{key} {short(value)}" for key, value in said.items()]
+    how = [str(null["method"])] if null.get("method") else []
+    how += [f"{count} draws"] if count else []
+    return ", ".join(parts) + (f" ({', '.join(how)})" if how else "")
 
 
 def families(found: Sequence[Measurement]) -> dict[str, list[Measurement]]:
@@ -96,7 +122,10 @@ def measures(title: str, found: Sequence[Measurement], run: str) -> Measures:
     """One family: what is general stands open, the rest is folded, and what is too much is counted."""
     every = sorted(listed(found, everything=True)[0], key=lambda one: one.metric != VERDICT)
     kept = [one for _, group in groupby(every, key=lambda one: one.metric) for one in list(group)[:ROWS]]
-    first = {id(one) for one in listed(kept)[0]}
+    general = listed(kept, aside=ASIDE)[0]
+    there = {id(one) for one in general}
+    many = {(one.metric, kind(one)) for one in kept if id(one) not in there}  # these go together
+    first = {id(one) for one in general if (one.metric, kind(one)) not in many}
     return Measures(
         title=title,
         lines=tuple(line(one, run) for one in kept if id(one) in first),
@@ -127,24 +156,26 @@ def forest(made: Measures, run: str) -> list[Plot]:
 
 def _intervals(title: str, unit: str, rows: Sequence[Line], run: str) -> Plot:
     some = rows[:DRAWN]
+    bare = [one for one in some if one.low is None or one.ci_method == BOUNDS]
     points = Points(
         name=title,
         x=tuple(float(one.value or 0) for one in some),
         y=(),
-        low=tuple(one.low for one in some),
-        high=tuple(one.high for one in some),
+        low=tuple(None if one in bare else one.low for one in some),
+        high=tuple(None if one in bare else one.high for one in some),
         mode="markers",
     )
-    bare = sum(one.low is None for one in some)
-    caption = "Bars are 95% intervals; their method stands in the table." if bare < len(some) else ""
+    caption = "Bars are 95% intervals; their method stands in the table." if len(bare) < len(some) else ""
     if bare:
-        caption += f" {bare} of {len(some)} have no interval: a single run or table says nothing of the spread between."
+        single = all(one.n_clusters < 2 for one in bare)
+        caption += f" {len(bare)} of {len(some)} have no interval"
+        caption += ": a single run or table says nothing of the spread between." if single else "."
     if len(rows) > DRAWN:
         caption += f" The first {DRAWN} of {len(rows)}; the table has all."
     return Plot(
         kind="intervals",
-        title=f"{title.capitalize()} of {run}: {UNITS.get(unit, unit) or 'values'}"
-        + (" with 95% intervals" if bare < len(some) else ""),
+        title=f"{title.capitalize()} in {run}: {UNITS.get(unit, unit) or 'values'}"
+        + (" with 95% intervals" if len(bare) < len(some) else ""),
         caption=caption.strip(),
         x=unit or "value",
         y="measure",
@@ -225,9 +256,10 @@ def headline(found: Sequence[Measurement]) -> Table | None:
             one.unit,
             num(one.n),
             f"{shown(one.ci[0])} to {shown(one.ci[1])}" if one.ci else "",
+            _notes(one) if one.value is None else "",
         )
         for one in listed(found, everything=True)[0]
         if not one.of and family(one.metric) != HONESTY
     ]
-    heads = ("measure", "value", "unit", "n", "95% interval")
+    heads = ("measure", "value", "unit", "n", "95% interval", "why none")
     return Table(title="Numbers about everybody", heads=heads, rows=tuple(rows)) if rows else None

@@ -28,7 +28,7 @@ def outcome_section(run: Survey, numbers: Sequence[Measurement], prefix: str, na
     if counts.calls:
         blocks.append(_calls(counts))
     if earned := run.earned():
-        blocks += _rewards(earned, name)
+        blocks += rewards(earned, name)
     else:
         blocks.append(Note(text="The world gave no rewards."))
     return Section(anchor=f"{prefix}-outcome", title="Outcome", blocks=tuple(blocks))
@@ -61,12 +61,12 @@ def _calls(counts: Counts) -> Table:
     return Table(title="Model calls", heads=("calls", "how many"), rows=tuple(rows))
 
 
-def _rewards(earned: Sequence[Earned], name: str) -> list[Block]:
+def rewards(earned: Sequence[Earned], name: str) -> list[Block]:
     """Rewards by role, then by agent; over several tables the mean with the interval of the spread between them."""
     several = any(one.tables > 1 for one in earned)
     word = "mean reward a table" if several else "reward"
-    shown = [(one, one.total / one.tables, _interval(one)) for one in earned[:AGENTS]]
-    shown.sort(key=lambda item: -item[1])
+    first = sorted(earned, key=lambda one: -one.total / one.tables)[:AGENTS]
+    shown = [(one, one.total / one.tables, _interval(one)) for one in first]
     rows: list[tuple[Cell, ...]] = []
     for one, mean, ci in shown:
         low, high = (num(ci[0]), num(ci[1])) if ci else ("", "")

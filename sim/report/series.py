@@ -59,7 +59,7 @@ def _trades(course: Course) -> Iterator[Plot]:
             title=f"Prices of {good}" if good else "Prices",
             caption="What was bid and asked, and what was paid; dotted lines are the starts of periods." + course.first,
             x=course.axis,
-            y="price",
+            y="price (money)",
             series=tuple(series),
             marks=periods,
         )
@@ -75,7 +75,10 @@ def _chosen(course: Course) -> Iterator[Plot]:
     ]
     series = means(rows)
     last = max((x for _, x, _ in rows), default=1)
+    unit = "price (money)"
     for one in course.facts("benchmark", 0, 1):
+        if one.fact.data["nash"]["chosen"] == one.fact.data["nash"]["quantities"]:
+            unit = "quantity (units)"
         for key, name in (("nash", "static equilibrium (mean)"), ("optimum", "joint optimum (mean)")):
             if key in one.fact.data:
                 level = fmean(one.fact.data[key]["chosen"])
@@ -83,9 +86,9 @@ def _chosen(course: Course) -> Iterator[Plot]:
     yield Plot(
         kind="lines",
         title="Choices of the firms",
-        caption="Prices, or quantities where firms choose these." + course.first,
+        caption="What each firm chose, beside what theory says of one period alone." + course.first,
         x="period",
-        y="price or quantity chosen",
+        y=unit,
         series=tuple(series),
     )
 
@@ -115,7 +118,7 @@ def _offers(course: Course) -> Iterator[Plot]:
         caption="What the first of each pair keeps by each offer; the last offer of a pair with a deal is the deal."
         + left(len(pairs)) + course.first,
         x="round",
-        y="units for the first of the pair",
+        y="units of the pie for the first of a pair",
         series=tuple(series),
     )  # fmt: skip
 
@@ -147,7 +150,7 @@ def _moves(course: Course) -> Iterator[Plot]:
         + left(len(players))
         + course.every,
         x="round",
-        y="mean payoff so far",
+        y="mean payoff so far (points)",
         series=tuple(map(_so_far, means(paid))),
     )
 
@@ -174,7 +177,7 @@ def _results(course: Course) -> Iterator[Plot]:
         title="Returns hand by hand",
         caption="Sum of returns of each player." + left(len(got)) + cut + course.first,
         x="hand",
-        y="sum of returns",
+        y="sum of returns (points)",
         series=tuple(series),
     )
 
@@ -234,7 +237,7 @@ def _opinions(course: Course) -> Iterator[Plot]:
         title="Opinions",
         caption="From −1 to 1, the mean of a round where an agent was asked more than once." + cut + course.first,
         x="round",
-        y="opinion",
+        y="opinion (−1 to 1)",
         series=tuple(means(row for row in rows if row[0] in some)),
     )
 
@@ -263,14 +266,18 @@ def _answered(course: Course) -> Iterator[Plot]:
 def _kinds(course: Course) -> Iterator[Plot]:
     """How many facts of each kind there are so far, over time."""
     at: dict[str, list[tuple[float, int]]] = {}
-    for kind, tick, count in course.run.over_time(0, course.run.end(0)[0], BINS):
+    last, end_tick = course.run.end(0)
+    for kind, tick, count in course.run.over_time(0, last, BINS):
         at.setdefault(kind, []).append((course.time(tick), count))
+    end, bin_width = course.time(end_tick), course.time(end_tick + 1) / BINS
     most = sorted(at, key=lambda kind: -sum(count for _, count in at[kind]))
-    end = course.time(course.run.end(0)[1])
     series = []
     for kind in most[:SERIES]:
         x, y = [0.0], [0.0]
         for moment, count in at[kind]:
+            if moment - x[-1] > 2 * bin_width:  # nothing happens in between: the line is level there
+                x.append(moment - bin_width)
+                y.append(y[-1])
             x.append(moment)
             y.append(y[-1] + count)
         series.append(thinned(kind, [*x, end], [*y, y[-1]], mode="lines"))

@@ -55,7 +55,7 @@ def _listed(runs: Sequence[Gathered], found: Sequence[Sequence[Condition]]) -> S
             facts["status"],
             facts["simulated time"],
             facts["decisions"],
-            facts["tokens"],
+            facts["tokens"] if facts.get("model calls") != "0" else "",
         )
         rows.append((one.manifest.id, of[id(one)].name, *told, facts.get("forked from", "")))
     heads = ("run", "condition", "seed", "models", "status", "simulated time", "decisions", "tokens", "forked from")
@@ -73,7 +73,9 @@ def _listed(runs: Sequence[Gathered], found: Sequence[Sequence[Condition]]) -> S
 
 def _honesty(runs: Sequence[Gathered]) -> Section:
     """The verdict on each run, with the rates behind it."""
-    names = ("default_rate", "truncation", "integrity", "parse_failure_first", "stale_rate")
+    known = {one.metric for each in runs for one in each.numbers if one.value is not None and not one.of}
+    rates = ("default_rate", "truncation", "integrity", "parse_failure_first", "stale_rate")
+    names = [name for name in rates if f"{HONESTY}.{name}" in known]
     rows: list[tuple[Cell, ...]] = []
     for one in runs:
         by_name = {each.metric: each for each in one.numbers if not each.of}
@@ -119,15 +121,17 @@ def _compared(base: Condition, other: Condition, anchor: str) -> Section:
 
 def _told(base: Condition, other: Condition, pairs: int) -> Note:
     seeds = {luck(one)[0] for one in base.runs} & {luck(one)[0] for one in other.runs}
+    those = "1 pair of runs shares its" if pairs == 1 else f"{pairs} pairs of runs share their"
     text = (
-        f"{pairs} pairs of runs share their luck. The difference is {other.name} less {base.name}, its interval "
+        f"{those} luck. The difference is {other.name} less {base.name}, its interval "
         "Student's over pairs, p by flipping signs; “stands” says that it is below a false discovery rate of 5% among "
         "all measures that are compared here (Benjamini and Hochberg)."
     )
     if len(seeds) == 1 and pairs > 1:
         text += " All pairs are of one seed: they speak of what follows this moment of this run, not of other seeds."
     if pairs < 6:
-        text += f" With {pairs} pairs no p is below {2 / 2**pairs:.3g}; what differs alike in all has no interval."
+        few = f" With {pairs} pair{'s' * (pairs > 1)} no p is below {2 / 2**pairs:.3g}"
+        text += few + ("; what differs alike in all has no interval." if pairs > 1 else ".")
     return Note(text=text)
 
 
@@ -191,8 +195,9 @@ def _means(condition: Condition, anchor: str) -> list[Section]:
     name = f"{count} runs of {condition.name}"
     blocks: list[Block] = [
         Note(
-            text=f"Means over {count} runs with {seeds} seeds; a seed is one observation, and intervals come from the "
-            "spread between seeds." + ("" if seeds > 1 else " One seed says nothing of that spread: no intervals."),
+            text=f"Means over {count} runs with {seeds} seed{'s' * (seeds > 1)}; a seed is one observation, and "
+            "intervals come from the spread between seeds."
+            + ("" if seeds > 1 else " One seed says nothing of that spread: no intervals."),
         )
     ]
     for family_name, found in families(means(condition)).items():

@@ -175,9 +175,10 @@ def asch(path: Path, names: str = "abcde", how: str = "chosen") -> Run:
 
 @pytest.mark.parametrize("names", ["abcde", "vwxyz"])
 def test_pressure_by_hand(tmp_path: Path, names: str) -> None:
-    """Under pressure one of two errs, alone two of three: 1/2 − 2/3; one right answer was turned."""
+    """Under pressure one of two errs; alone two of three, of whom two are what was seen: 1/2 − 0; one was turned."""
     found = values(pressure.all(asch(tmp_path / "run.db", names)))
-    assert found["conformity.effect"].value == pytest.approx(1 / 2 - 2 / 3)
+    assert found["conformity.effect"].value == pytest.approx(1 / 2)
+    assert found["conformity.effect"].excluded == {"alone, and then seen in a majority": 2}
     assert found["conformity.errors majority=0"].value == pytest.approx(2 / 3)
     assert found["conformity.errors majority=2"].value == pytest.approx(1 / 2)
     assert found["conformity.errors majority=2"].events == (2,)
@@ -185,6 +186,28 @@ def test_pressure_by_hand(tmp_path: Path, names: str) -> None:
     assert found["conformity.right_to_wrong"].events == (5,)
     assert found["conformity.wrong_to_right"].value is found["conformity.net_flips"].value is None
     assert found["conformity.effect"].flags == ("n_clusters<2",)
+
+
+def answered(*cells: tuple[str, bool, bool]) -> list[pressure.Answer]:
+    """First answers by item, under a wrong majority or alone, wrong or right; each by another agent."""
+    return [
+        pressure.Answer(0, f"a{n}", item, n, "no" if wrong else "yes", "yes", ("no", "no") if under else ())
+        for n, (item, under, wrong) in enumerate(cells)
+    ]
+
+
+def test_conformity_is_compared_within_items() -> None:
+    """An item that all get wrong has no effect, however much more often a wrong majority is met there."""
+    hard = [("hard", False, True), ("hard", True, True), ("hard", True, True)]
+    easy = [("easy", False, False)] * 5
+    found = values(pressure.measured(answered(*hard, *easy), 1))["conformity.effect"]
+    assert (found.value, found.null["p"]) == (0, 1)
+    apart = values(pressure.measured(answered(("x", True, True), *easy), 1))["conformity.effect"]
+    assert (apart.value, apart.null, apart.flags[0]) == (1, {}, "no item with both: across items, not tested")
+    # 1/2 − 0 of weight 2·1/3, and 1 − 0 of weight 1·1/2
+    both = [("x", True, True), ("x", True, False), ("x", False, False), ("y", True, True), ("y", False, False)]
+    mixed = values(pressure.measured(answered(*both), 1))["conformity.effect"]
+    assert mixed.value == pytest.approx((2 / 3 * 1 / 2 + 1 / 2 * 1) / (2 / 3 + 1 / 2))
 
 
 def test_what_is_right_may_be_told_apart_and_planned_answers_are_only_seen(tmp_path: Path) -> None:

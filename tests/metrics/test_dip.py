@@ -81,10 +81,10 @@ def test_a_scale_is_not_taken_for_camps() -> None:
     alarms = 0
     for _ in range(40):
         near = [float(min(7, max(1, round(luck.gauss(4, 1.2))))) for _ in range(40)]
-        alarms += (dip_test([near], 99) or 0) <= 0.05
+        alarms += (dip_test([spread(near)], 99) or 0) <= 0.05
     assert alarms <= 4
-    assert dip_test([[float(luck.choice([1, 2, 6, 7])) for _ in range(40)]], 99) == pytest.approx(1 / 100)
-    assert (dip_test([[0.0, 1.0] * 20], 99) or 0) > 0.9
+    assert dip_test([spread([float(luck.choice([1, 2, 6, 7])) for _ in range(40)])], 99) == pytest.approx(1 / 100)
+    assert (dip_test([spread([0.0, 1.0] * 20)], 99) or 0) > 0.9
     assert dip_test([[luck.gauss(6 * (n % 2), 1) for n in range(300)]], 99) == pytest.approx(1 / 100)
     assert dip_test([[1.0, 2.0, 3.0]]) is None
 
@@ -98,3 +98,14 @@ def test_camps_on_a_record() -> None:
     few = values(polarised([held(0, "x", 1.0), held(1, "y", 2.0)]))["polarisation.dip"]
     assert (few.value, few.null) == (None, {})
     assert few.flags == ("fewer than 4 opinions about one thing",)
+
+
+def test_camps_whose_members_agree_are_camps_where_the_scale_has_more() -> None:
+    """Two points, as bounded confidence leaves them, of opinions that were anywhere before: the largest dip of all."""
+    luck = Random(3)
+    first = [held(n, f"a{n}", luck.uniform(-1, 1)) for n in range(40)]
+    end = [held(40 + n, f"a{n}", 0.4 if n % 2 else -0.4) for n in range(40)]
+    found = values(polarised([*first, *end], 99))["polarisation.dip"]
+    assert found.value == pytest.approx(1 / 4, abs=0.02)
+    assert found.null["p"] == 1 / 100
+    assert (values(polarised(end, 99))["polarisation.dip"].null["p"] or 0) > 0.9, "a scale of two answers"

@@ -10,7 +10,7 @@ import pytest
 
 from sim.intervals import Z
 from sim.metrics.privacy.forked_contagion import Both, Contrast, all, paired_ratio
-from sim.metrics.privacy.neutral import disclosing
+from sim.metrics.privacy.neutral import _instead, disclosing
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.studies.contagion import arms, groups
@@ -103,6 +103,13 @@ def test_what_is_said_instead_is_of_the_same_kind_and_length(parent: Path) -> No
         assert one.answer["act"] == kinds[one.fact]
         assert one.answer["text"] in plain
         assert abs(len(one.answer["text"]) - len(texts[one.fact])) <= 15
+
+
+def test_the_same_words_are_nothing_else_to_say() -> None:
+    """A choice by which the world tells a value: leaving it as it is would be no experiment."""
+    assert _instead("share", ["share", "share"]) is None
+    assert _instead("share", ["share", "refuse"]) == "refuse"
+    assert _instead({"act": "post", "text": "abc"}, ["abc", "a", "abcd"]) == {"act": "post", "text": "abcd"}
 
 
 def test_no_group_holds_two_of_which_one_had_heard_the_other(parent: Path) -> None:

@@ -19,6 +19,7 @@ from sim.metrics.statistics.ratios import (
     hazard_ratio,
     mantel_haenszel,
     odds_ratio,
+    risk_difference,
     risk_ratio,
 )
 
@@ -141,3 +142,12 @@ def test_homophily_is_matched_away() -> None:
         assert found.ci is not None
         assert found.ci[0] < truth < found.ci[1]
         assert (risk_ratio(crude(strata)).value or 0) > least * truth / (truth if truth > 1 else 1)
+
+
+def test_differences_of_risks_within_strata() -> None:
+    """1/2 − 1/4 of weight 30·12/42, and 1/10 − 1/20 of weight 10·80/90; a stratum of one group says nothing."""
+    weights = 30 * 12 / 42, 10 * 80 / 90
+    by_hand = (weights[0] * 1 / 4 + weights[1] * 1 / 20) / sum(weights)
+    assert risk_difference(TYPES) == pytest.approx(by_hand)
+    assert risk_difference([*TYPES, Counts(0, 0, 7, 9)]) == pytest.approx(by_hand)
+    assert risk_difference([Counts(3, 4, 0, 0), Counts(0, 0, 1, 4)]) is None

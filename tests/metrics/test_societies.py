@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 from math import log
 from pathlib import Path
 from random import Random
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from sim.metrics.society import opinions, standings
 from sim.metrics.society.contributions import left_out, shapley_values
-from sim.metrics.society.opinions import Move, Opinion, polarised, pulled
+from sim.metrics.society.opinions import Move, Opinion, beyond, polarised, pulled
 from sim.metrics.society.standings import Score, rated
 from sim.record.reader import Run
 from sim.types import Action, Seat
@@ -119,6 +120,19 @@ def test_strengths_by_hand() -> None:
     assert found["rating.elo agent=a"].value > 1500 > found["rating.elo agent=b"].value
     assert found["rating.skill agent=a"].value > 25 > found["rating.skill agent=b"].value
     assert found["rating.spread"].value == pytest.approx(1 / 16)
+
+
+def test_intervals_of_elo_are_of_tables_drawn_anew() -> None:
+    """Chance gives 7 of 10 tables, not 10 of 10; a single table says nothing of the spread."""
+    for wins, apart in ((7, False), (10, True)):
+        scores = [Score(n, agent, float((agent == "a") == (n < wins))) for n in range(10) for agent in "ab"]
+        found = values(rated(scores, 99))
+        low, high = found["rating.elo agent=a"].ci or (0, 0)
+        assert (low > 1500, high > 1500) == (apart, True)
+    low, high = found["rating.skill agent=a"].ci or (0, 0)
+    assert (low + high) / 2 == pytest.approx(found["rating.skill agent=a"].value)
+    one = values(rated(scores[:2], 99))["rating.elo agent=a"]
+    assert (one.ci, one.ci_method) == (None, "")
 
 
 def test_who_beats_each_other_in_a_circle_shares() -> None:
@@ -232,6 +246,21 @@ def test_the_pull_of_what_was_seen() -> None:
     assert found["persuasion.pull"].value == pytest.approx(0.5)
     assert found["persuasion.pull"].null["p"] == pytest.approx(1 / 200)
     assert found["persuasion.placebo_pull"].null["p"] > 0.05
+
+
+def test_a_pull_among_those_who_think_alike() -> None:
+    """Two camps that see their own and move towards what they see, all the same; and two that move without it."""
+    luck = Random(4)
+    towards, anyhow = [], []
+    for table, n in product(range(4), range(20)):
+        before = (0.5 if n % 2 else -0.5) + luck.gauss(0, 0.2)
+        seen = (0.4 if n % 2 else -0.4) + luck.gauss(0, 0.1)
+        towards.append(Move(table, "roof", before, before + (seen - before) / 4, seen, None))
+        anyhow.append(Move(table, "roof", before, 0.8 * before + luck.gauss(0, 0.02), seen, None))
+    assert values(pulled(towards, 199))["persuasion.pull"].null["p"] == pytest.approx(1 / 200)
+    assert values(pulled(anyhow, 199))["persuasion.pull"].null["p"] > 0.05
+    assert beyond([1, 2, 6], [0, 1, 2]) == pytest.approx([0.5, -1, 0.5])
+    assert beyond([1, 3], [7, 7]) == [-1, 1]
 
 
 @pytest.mark.parametrize("names", ["abc", "zyx"])

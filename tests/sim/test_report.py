@@ -16,18 +16,21 @@ from markdown_it import MarkdownIt
 
 from sim.fork import fork
 from sim.library import PROJECT, measure
+from sim.metrics.collusion import markups
+from sim.metrics.safety import statements
 from sim.record.project import Project
-from sim.record.survey import Survey
+from sim.record.survey import Earned, Survey
 from sim.report import markdown
 from sim.report.compare import Condition, changes, conditions, differences, luck, means
 from sim.report.compose import composed
 from sim.report.gather import Gathered
 from sim.report.hiding import Mask
 from sim.report.markdown import as_markdown
-from sim.report.method import UNKNOWN
+from sim.report.method import UNKNOWN, described, reached
 from sim.report.model import Line, Moments, Note, Part, Report, Section, Table, lines, shown
 from sim.report.moments import EACH, _spread
-from sim.report.numbers import ROWS, headline, labels, measures, verdict
+from sim.report.numbers import ROWS, forest, headline, labels, measures, verdict
+from sim.report.outcome import AGENTS, rewards
 from sim.report.series import plots
 from sim.report.several import together
 from sim.report.tables import COLUMNS, as_csv, as_json
@@ -37,6 +40,8 @@ from sim.types import Measurement, Secret
 from tests.commands import Agora
 from tests.sim.rows import manifest
 from tests.ui.corpus import CORPUS, hostile_copy
+from worlds.privacy import attacks
+from worlds.verification import outcomes
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 FORUM = SCENARIOS / "platforms" / "forum_llm.yaml"
@@ -137,8 +142,11 @@ def test_numbers_of_earlier_metrics_are_kept(folder: Path, tmp_path: Path) -> No
     project = Project(tmp_path / PROJECT)
     judge = {"Se": 0.9, "id": "j"}
     project.measure("talk", [Measurement(metric="judged.kindness", value=0.5, null={"p": 0.25}, judge=judge)])
+    project.measure("talk", [Measurement(metric="some.module:all", value=None, flags=("failed: NameError",))])
     project.close()
-    (line,) = [one for one in lines(composed([path], "")) if one.metric == "judged.kindness"]
+    found = list(lines(composed([path], "")))
+    assert "some.module:all" not in {one.metric for one in found}, "what failed once is no number"
+    (line,) = [one for one in found if one.metric == "judged.kindness"]
     assert line.notes == "test of no effect: p 0.25; judge: Se 0.9, id j"
 
 
@@ -153,6 +161,57 @@ def test_every_measure_is_explained(forum: Report) -> None:
     assert told["honesty.parse_failure_first"].startswith("Decisions whose first answer was not legal")
     assert told["posting_gini"].startswith("Gini")
     assert not [name for name, text in told.items() if text.startswith(UNKNOWN)]
+
+
+def test_a_measure_is_told_by_the_module_that_makes_it() -> None:
+    """Names made of a family and a part, functions of another module, and what only the module says."""
+    modules = reached([outcomes, statements, markups, attacks])
+    assert described("pricing.lerner", modules) == "(p − c)/p: the mark-up as a share of the price."
+    assert described("pricing.price_index", modules).startswith("How far firms are above competition")
+    assert described("attack.executed", modules).startswith("Attacks on a record")
+    assert described("attack.exposure_risk_ratio", modules).startswith("How many times as likely the harmful act")
+    assert described("deception.detection_accuracy", modules).startswith("Ratings as calls")
+    assert described("verification.task_accuracy", modules).startswith("Share of tasks that were done right")
+    assert described("nobody.knows", modules) == UNKNOWN
+
+
+def noted(**more: Any) -> str:
+    (line,) = measures("a", [Measurement(metric="a.b", **more)], "run").lines
+    return line.notes
+
+
+def test_notes_are_words() -> None:
+    assert noted(value=1.0, flags=("n_clusters<2",)) == "one cluster: no interval"
+    assert noted(value=None, flags=("n_clusters<2",), denominator="deals") == "none there: deals"
+    assert noted(value=None, n=34, denominator="calm offers") == "undefined: calm offers is 0 or unknown"
+    assert noted(value=None, excluded={"unfinished": 1_200}) == "left out: 1,200 unfinished"
+    exact = {"stat": 0.6, "p": 1.4e-52, "method": "exact"}
+    assert noted(value=0.6, null=exact) == "test of no effect: p < 0.0001 (exact)"
+    drawn = {"stat": 0.6, "p": 0.005, "mean": 2e-17, "method": "dealt anew", "n_perm": 199}
+    assert noted(value=0.6, null=drawn) == "test of no effect: p 0.005, by chance 0 (dealt anew, 199 draws)"
+    table = headline([Measurement(metric="a.b", value=None), Measurement(metric="a.c", value=1.0)])
+    assert table is not None
+    assert [row[-1] for row in table.rows] == ["nothing to measure it on", ""]
+
+
+def test_figures_say_why_there_is_no_interval() -> None:
+    def caption(*clusters: int) -> str:
+        made = [Measurement(metric=f"a.{n}", value=0.5, unit="share", n_clusters=m) for n, m in enumerate(clusters)]
+        (plot,) = forest(measures("a", made, "run"), "run")
+        return plot.caption
+
+    assert caption(1, 1).endswith("says nothing of the spread between.")
+    assert caption(20, 20) == "2 of 2 have no interval."
+
+
+def test_periods_stand_together_and_so_do_agents() -> None:
+    periods = [Measurement(metric="a.b", value=1.0, of={"period": n}) for n in range(5)]
+    agents = [Measurement(metric="a.c", value=1.0, of={"agent": f"x{n}"}) for n in range(13)]
+    found = measures("a", [*periods, Measurement(metric="a.c", value=1.0), *agents], "run")
+    assert [one.about for one in found.lines] == [*(f"period {n}" for n in range(5)), ""]
+    assert len(found.more) == 13
+    of = {"episode": 5.0}
+    assert measures("a", [Measurement(metric="a.d", value=1.0, of=of)], "run").lines[0].about == "episode 5"
 
 
 # --- honesty -------------------------------------------------------------------------------------------
@@ -330,6 +389,14 @@ def test_rewards_are_means_over_tables_with_intervals(tmp_path: Path) -> None:
         )
     table = next(one for one in blocks(composed([path], ""), Table) if one.title.startswith("Rewards by agent"))
     assert table.heads[3:5] == ("low", "high")
+
+
+def test_the_largest_rewards_of_all_come_first() -> None:
+    """However many agents there are: the largest of them, not of those who came first."""
+    many = [Earned(agent=f"a{n}", role="", tables=1, total=float(n), squares=float(n * n)) for n in range(AGENTS + 40)]
+    table = next(one for one in rewards(many, "run") if isinstance(one, Table) and one.title.startswith("Rewards by a"))
+    assert [row[0] for row in table.rows[:2]] == [f"a{AGENTS + 39}", f"a{AGENTS + 38}"]
+    assert table.left_out == 40
 
 
 @pytest.mark.parametrize(

@@ -244,8 +244,7 @@ def _figure(plot: Plot) -> Iterator[Html]:
 
 
 def _moment(moment: Moment) -> Html:
-    table = f", table {moment.table}" if moment.table else ""
-    head = tag("h3", f"{moment.at}{table} · ", clipped("; ".join(moment.why), CELL))
+    head = tag("h3", f"{moment.at} · ", clipped("; ".join(moment.why), CELL))
     saw = [tag("div", f"Shown to: {clipped(moment.saw, CELL)}", cls="dim")] if moment.saw else []
     return tag("div", head, tag("ol", *map(_said, moment.around), cls="around"), *saw, cls="moment", id=moment.anchor)
 

@@ -11,6 +11,7 @@ from statistics import fmean
 from msgspec.structs import replace
 
 from sim.types import AgentId, Fact, FactId, Measurement, Metric, Record
+from worlds.evidence import cited
 from worlds.markets.schedules import KEYS, Equilibrium, Limits, equilibrium, limits
 
 
@@ -104,16 +105,16 @@ def _by_period(record: Record) -> dict[tuple[int, str], list[Session]]:
     return grouped
 
 
-def _measure(metric: str, value: float | None, group: list[Session], n: int, unit: str = "") -> Measurement:
+def _measure(record: Record, metric: str, value: float | None, group: list[Session], n: int, unit: str) -> Measurement:
     """A measurement of one good in one period, over all tables."""
     about = {"period": group[0].period, "good": group[0].good}
-    return replace(_overall(metric, value, group, n), unit=unit, of=about)
+    return replace(_overall(record, metric, value, group, n, unit), of=about)
 
 
-def _overall(metric: str, value: float | None, group: list[Session], n: int) -> Measurement:
+def _overall(record: Record, metric: str, value: float | None, group: list[Session], n: int, unit: str) -> Measurement:
     tables = {session.table for session in group}
-    events = tuple(fact for session in group for fact in session.ids) if len(tables) == 1 else ()
-    return Measurement(metric=f"market.{metric}", value=value, n=n, n_clusters=len(tables), events=events)
+    events = cited(record, ((session.table, fact) for session in group for fact in session.ids))
+    return Measurement(metric=f"market.{metric}", value=value, unit=unit, n=n, n_clusters=len(tables), events=events)
 
 
 def _efficiency(group: list[Session]) -> float | None:
@@ -127,9 +128,9 @@ def allocative_efficiency(record: Record) -> Iterable[Measurement]:
     groups = _by_period(record).values()
     everything = [session for group in groups for session in group]
     if everything:
-        yield _overall("allocative_efficiency", _efficiency(everything), everything, len(everything))
+        yield _overall(record, "allocative_efficiency", _efficiency(everything), everything, len(everything), "share")
     for group in groups:
-        yield _measure("allocative_efficiency", _efficiency(group), group, len(group))
+        yield _measure(record, "allocative_efficiency", _efficiency(group), group, len(group), "share")
 
 
 def smiths_alpha(record: Record) -> Iterable[Measurement]:
@@ -142,7 +143,7 @@ def smiths_alpha(record: Record) -> Iterable[Measurement]:
             for price in session.prices
         ]
         value = 100 * math.sqrt(fmean(gap * gap for gap in gaps)) if gaps else None
-        yield _measure("smiths_alpha", value, group, len(gaps), "%")
+        yield _measure(record, "smiths_alpha", value, group, len(gaps), "%")
 
 
 def profit_dispersion(record: Record) -> Iterable[Measurement]:
@@ -150,7 +151,7 @@ def profit_dispersion(record: Record) -> Iterable[Measurement]:
     for group in _by_period(record).values():
         gaps = [gap for session in group for gap in _profit_gaps(session)]
         value = math.sqrt(fmean(gap * gap for gap in gaps)) if gaps else None
-        yield _measure("profit_dispersion", value, group, len(gaps))
+        yield _measure(record, "profit_dispersion", value, group, len(gaps), "money")
 
 
 def _profit_gaps(session: Session) -> list[float]:
@@ -167,21 +168,23 @@ def trades(record: Record) -> Iterable[Measurement]:
     """Units traded, and the equilibrium quantity beside it, by period."""
     for group in _by_period(record).values():
         count = sum(len(session.trades) for session in group)
-        yield _measure("trades", count, group, count)
+        yield _measure(record, "trades", count, group, count, "units")
         predicted = sum(session.equilibrium.quantity for session in group if session.equilibrium)
-        yield _measure("equilibrium_quantity", predicted, group, len(group))
+        yield _measure(record, "equilibrium_quantity", predicted, group, len(group), "units")
 
 
 def prices(record: Record) -> Iterable[Measurement]:
     """Mean price, mean p*, and the share of trades at a market-clearing price, by period."""
     for group in _by_period(record).values():
         paid = [price for session in group for price in session.prices]
-        yield _measure("mean_price", fmean(paid) if paid else None, group, len(paid))
+        yield _measure(record, "mean_price", fmean(paid) if paid else None, group, len(paid), "money")
         theory = [(session.equilibrium, session.prices) for session in group]
         clearing = [known.price for known, _ in theory if known]
-        yield _measure("equilibrium_price", fmean(clearing) if clearing else None, group, len(clearing))
+        yield _measure(
+            record, "equilibrium_price", fmean(clearing) if clearing else None, group, len(clearing), "money"
+        )
         inside = [known.low <= price <= known.high for known, paid_here in theory if known for price in paid_here]
-        yield _measure("price_in_equilibrium", fmean(inside) if inside else None, group, len(inside))
+        yield _measure(record, "price_in_equilibrium", fmean(inside) if inside else None, group, len(inside), "share")
 
 
 OUTCOMES: tuple[Metric, ...] = (allocative_efficiency, smiths_alpha, profit_dispersion, trades, prices)

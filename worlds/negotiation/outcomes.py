@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sim.intervals import by_cluster, clustered, clustered_mean
 from sim.types import JSON, Measurement, Metric, Record, RecordedFact
+from worlds.evidence import cited, places
 
 
 def fairness(share: float) -> float:
@@ -14,7 +15,12 @@ def fairness(share: float) -> float:
 
 
 def _mean(
-    metric: str, values: Sequence[float], facts: Sequence[RecordedFact], excluded: Mapping[str, int], **of: JSON
+    record: Record,
+    metric: str,
+    values: Sequence[float],
+    facts: Sequence[RecordedFact],
+    excluded: Mapping[str, int],
+    **of: JSON,
 ) -> Measurement:
     """Mean of one value a fact; the tables are the clusters, as who bargains again at one may have learnt."""
     sums, sizes = by_cluster((item.table, value) for item, value in zip(facts, values, strict=True))
@@ -27,7 +33,7 @@ def _mean(
         n_clusters=len(sizes),
         ci=bounds.ci,
         ci_method=bounds.method,
-        events=tuple(item.fact.id for item in facts),
+        events=cited(record, places(facts)),
         excluded={reason: count for reason, count in excluded.items() if count},
         flags=bounds.flags,
         of=of,
@@ -52,14 +58,14 @@ def self_gain(record: Record) -> Iterable[Measurement]:
                 won.setdefault(key, []).append(by_agent.get(agent, 0.0))
                 where.setdefault(key, []).append(item)
     for (kind, name), values in won.items():
-        yield _mean("self_gain", values, where.get((kind, name), []), {"unfinished": cut}, **{kind: name})
+        yield _mean(record, "self_gain", values, where.get((kind, name), []), {"unfinished": cut}, **{kind: name})
 
 
 def efficiency(record: Record) -> Iterable[Measurement]:
     """Mean sum of both discounted shares; no deal counts 0."""
     deals, failures, cut = _ends(record)
     values = [sum(item.fact.data["gains"].values()) for item in deals] + [0.0] * len(failures)
-    yield _mean("efficiency", values, [*deals, *failures], {"unfinished": cut})
+    yield _mean(record, "efficiency", values, [*deals, *failures], {"unfinished": cut})
 
 
 def deal_fairness(record: Record) -> Iterable[Measurement]:
@@ -67,16 +73,16 @@ def deal_fairness(record: Record) -> Iterable[Measurement]:
     deals, failures, cut = _ends(record)
     pie = record.params["pie"]
     values = [fairness(item.fact.data["shares"][item.fact.data["agents"][0]] / pie) for item in deals]
-    yield _mean("fairness", values, deals, {"no deal": len(failures), "unfinished": cut})
+    yield _mean(record, "fairness", values, deals, {"no deal": len(failures), "unfinished": cut})
 
 
 def agreement(record: Record) -> Iterable[Measurement]:
     """Share of ended pairs with a deal, and the mean round in which it was made."""
     deals, failures, cut = _ends(record)
     values = [1.0] * len(deals) + [0.0] * len(failures)
-    yield _mean("agreement_rate", values, [*deals, *failures], {"unfinished": cut})
+    yield _mean(record, "agreement_rate", values, [*deals, *failures], {"unfinished": cut})
     rounds = [float(item.fact.data["round"]) for item in deals]
-    yield _mean("agreement_round", rounds, deals, {"no deal": len(failures), "unfinished": cut})
+    yield _mean(record, "agreement_round", rounds, deals, {"no deal": len(failures), "unfinished": cut})
 
 
 METRICS: tuple[Metric, ...] = (self_gain, efficiency, deal_fairness, agreement)

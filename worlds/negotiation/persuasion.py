@@ -87,6 +87,7 @@ def _offers(record: Record) -> dict[tuple[int, int], list[RecordedFact]]:
 def _first(
     offers: dict[tuple[int, int], list[RecordedFact]], deals: Sequence[RecordedFact], tables: int
 ) -> Measurement:
+    """Share of deals that were struck by the first offer."""
     struck = {(item.table, item.fact.data["pair"]): item for item in deals}
     rows = [(key[0], item.fact.id, item.fact.data["round"] == 1) for key, item in struck.items() if key in offers]
     frame = pl.DataFrame(rows, schema={"tbl": pl.Int64, "fact": pl.Int64, "first": pl.Boolean}, orient="row")

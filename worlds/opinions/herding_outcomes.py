@@ -11,6 +11,7 @@ from itertools import takewhile
 
 from sim.intervals import clustered
 from sim.types import ALL, JSON, FactId, Measurement, Metric, Record, RecordedFact
+from worlds.evidence import cited
 
 BRIEF = 4
 """Answers below which agreement says nothing."""
@@ -26,6 +27,7 @@ def _missed(record: Record) -> dict[str, int]:
 
 
 def _share(
+    record: Record,
     metric: str,
     tried: Sequence[tuple[int, FactId, bool]],
     excluded: dict[str, int] | None = None,
@@ -42,7 +44,7 @@ def _share(
         n_clusters=len(sizes),
         ci=bounds.ci,
         ci_method=bounds.method,
-        events=tuple(fact for _, fact, hit in tried if hit),
+        events=cited(record, ((table, fact) for table, fact, hit in tried if hit)),
         excluded=excluded or {},
         flags=bounds.flags,
         of=of,
@@ -52,17 +54,19 @@ def _share(
 def right(record: Record) -> Iterable[Measurement]:
     """Share of answers that are right, over all, and by place in the order or by round."""
     stated, missed = list(record.facts("stated")), _missed(record)
-    yield _share("right", [_trial(one, one.fact.data["outcome"]) for one in stated], missed)
+    yield _share(record, "right", [_trial(one, one.fact.data["outcome"]) for one in stated], missed)
     by = "position" if record.params["schedule"] == "sequential" else "round"
     for place in sorted({one.fact.data[by] for one in stated}):
         there = [_trial(one, one.fact.data["outcome"]) for one in stated if one.fact.data[by] == place]
-        yield _share("right", there, **{by: place})
+        yield _share(record, "right", there, **{by: place})
 
 
 def against_signal(record: Record) -> Iterable[Measurement]:
     """Share of answers that are not what the own signal says."""
     known = [one for one in record.facts("stated") if one.fact.data["signal"] is not None]
-    yield _share("against_signal", [_trial(one, one.fact.data["choice"] != one.fact.data["signal"]) for one in known])
+    yield _share(
+        record, "against_signal", [_trial(one, one.fact.data["choice"] != one.fact.data["signal"]) for one in known]
+    )
 
 
 def _trial(one: RecordedFact, hit: bool) -> tuple[int, FactId, bool]:
@@ -89,7 +93,7 @@ def cascades(record: Record) -> Iterable[Measurement]:
             _trial(end, agree[key] and (end.fact.data["answer"] == truths[key]["right"]) == (name == "right"))
             for key, end in ends.items()
         ]
-        yield _share("cascade", tried, answer=name)
+        yield _share(record, "cascade", tried, answer=name)
 
 
 def _run(answers: Sequence[RecordedFact]) -> int:

@@ -56,8 +56,8 @@ def settled(record: Record) -> Iterable[Measurement]:
     """Clusters of last opinions that hold more than 5% of the agents, how far opinions spread, and their mean."""
     last = _last(record)
     yield _mean("clusters", [large(own, record.params["apart"]) for own in last], "clusters")
-    yield _mean("spread", [pstdev(own) for own in last])
-    yield _mean("mean", [fmean(own) for own in last])
+    yield _mean("spread", [pstdev(own) for own in last], "opinion")
+    yield _mean("mean", [fmean(own) for own in last], "opinion")
 
 
 def consensus(record: Record) -> Iterable[Measurement]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from sim.types import AgentId, FactId, Measurement, Record
+from worlds.evidence import cited, places
 
 Member: TypeAlias = tuple[int, AgentId]
 """Table and agent."""
@@ -22,16 +23,18 @@ def rates(record: Record) -> Iterator[Measurement]:
     """Posts, comments, votes and messages per member and day; `n` counts members."""
     days, members = _presence(record)
     for kind in ACTS:
-        events = tuple(row.fact.id for row in record.facts(kind))
+        events = list(places(record.facts(kind)))
         value = len(events) / days if days else None
         yield _measure(record, f"{kind}s_per_agent_day", value, members, events, "1/day")
 
 
 def replies_per_post(record: Record) -> Iterator[Measurement]:
     """Comments over posts; `n` counts posts."""
-    comments = tuple(row.fact.id for row in record.facts("comment"))
+    comments = list(places(record.facts("comment")))
     posts = sum(1 for _ in record.facts("post"))
-    yield _measure(record, "replies_per_post", len(comments) / posts if posts else None, posts, comments)
+    yield _measure(
+        record, "replies_per_post", len(comments) / posts if posts else None, posts, comments, "replies a post"
+    )
 
 
 def posting_gini(record: Record) -> Iterator[Measurement]:
@@ -41,8 +44,8 @@ def posting_gini(record: Record) -> Iterator[Measurement]:
     for kind in ("post", "comment"):
         for row in record.facts(kind):
             counts[row.table, row.fact.actor] += 1
-            events.append(row.fact.id)
-    yield _measure(record, "posting_gini", gini(list(counts.values())), len(counts), events)
+            events.append((row.table, row.fact.id))
+    yield _measure(record, "posting_gini", gini(list(counts.values())), len(counts), events, "index")
 
 
 def reciprocity(record: Record) -> Iterator[Measurement]:
@@ -53,8 +56,8 @@ def reciprocity(record: Record) -> Iterator[Measurement]:
         if author != row.fact.actor:
             pairs[row.table, row.fact.actor, author].append(row.fact.id)
     mutual = [pair for pair in pairs if (pair[0], pair[2], pair[1]) in pairs]
-    events = sorted(fact for pair in mutual for fact in pairs[pair])
-    yield _measure(record, "reciprocity", len(mutual) / len(pairs) if pairs else None, len(pairs), events)
+    events = sorted((pair[0], fact) for pair in mutual for fact in pairs[pair])
+    yield _measure(record, "reciprocity", len(mutual) / len(pairs) if pairs else None, len(pairs), events, "share")
 
 
 def active_share(record: Record) -> Iterator[Measurement]:
@@ -64,8 +67,8 @@ def active_share(record: Record) -> Iterator[Measurement]:
         for row in record.facts(kind):
             firsts.setdefault((row.table, row.fact.actor), row.fact.id)
     members = len(_members(record))
-    events = sorted(firsts.values())
-    yield _measure(record, "active_share", len(firsts) / members if members else None, members, events)
+    events = sorted((who[0], fact) for who, fact in firsts.items())
+    yield _measure(record, "active_share", len(firsts) / members if members else None, members, events, "share")
 
 
 def gini(counts: Sequence[float]) -> float | None:
@@ -99,6 +102,8 @@ def _presence(record: Record) -> tuple[float, int]:
 
 
 def _measure(
-    record: Record, metric: str, value: float | None, n: int, events: Iterable[FactId], unit: str = ""
+    record: Record, metric: str, value: float | None, n: int, events: Iterable[tuple[int, FactId]], unit: str = ""
 ) -> Measurement:
-    return Measurement(metric=metric, value=value, unit=unit, n=n, n_clusters=record.tables, events=tuple(events))
+    return Measurement(
+        metric=metric, value=value, unit=unit, n=n, n_clusters=record.tables, events=cited(record, events)
+    )

@@ -11,6 +11,7 @@ from statistics import fmean
 
 from sim.intervals import by_cluster, clustered_mean
 from sim.types import JSON, FactId, Measurement, Metric, Record
+from worlds.evidence import cited
 from worlds.pricing.demand import Sales, read
 
 
@@ -63,6 +64,7 @@ def _window(record: Record) -> tuple[list[_Sold], dict[str, int]]:
 
 
 def _mean(
+    record: Record,
     metric: str,
     found: Sequence[tuple[_Sold, float]],
     unit: str,
@@ -81,7 +83,7 @@ def _mean(
         n_clusters=len({sold.table for sold in of}),
         ci=bounds.ci,
         ci_method=bounds.method,
-        events=tuple(sold.fact for sold in of),
+        events=cited(record, ((sold.table, sold.fact) for sold in of)),
         excluded=excluded,
         flags=bounds.flags,
         of=about,
@@ -96,12 +98,14 @@ def profit_gain(record: Record) -> Iterable[Measurement]:
     """Profit gain (Calvano et al. 2020): 0 at the static Nash equilibrium, 1 at the joint optimum; all, and by firm."""
     sold, excluded = _window(record)
     gains = [(one, one.gain) for one in sold]
-    yield _mean("profit_gain", [(one, gain) for one, gain in gains if gain is not None], "share", sold, excluded)
+    yield _mean(
+        record, "profit_gain", [(one, gain) for one, gain in gains if gain is not None], "share", sold, excluded
+    )
     for firm in _firms(sold):
         own = [one for one in sold if firm in one.firms]
         gains = [(one, _gain(*_own_profits(one, one.firms.index(firm)))) for one in own]
         found = [(one, gain) for one, gain in gains if gain is not None]
-        yield _mean("profit_gain", found, "share", own, excluded, agent=firm)
+        yield _mean(record, "profit_gain", found, "share", own, excluded, agent=firm)
 
 
 def _own_profits(sold: _Sold, firm: int) -> tuple[float, float, float]:
@@ -111,23 +115,25 @@ def _own_profits(sold: _Sold, firm: int) -> tuple[float, float, float]:
 def mean_price(record: Record) -> Iterable[Measurement]:
     """Mean price per firm and period, over all and by firm; and what it would be at both benchmarks."""
     sold, excluded = _window(record)
-    yield _mean("mean_price", [(one, price) for one in sold for price in one.sales.prices], "money", sold, excluded)
+    yield _mean(
+        record, "mean_price", [(one, price) for one in sold for price in one.sales.prices], "money", sold, excluded
+    )
     for firm in _firms(sold):
         own = [one for one in sold if firm in one.firms]
         prices = [(one, one.sales.prices[one.firms.index(firm)]) for one in own]
-        yield _mean("mean_price", prices, "money", own, excluded, agent=firm)
+        yield _mean(record, "mean_price", prices, "money", own, excluded, agent=firm)
     for name in ("nash", "optimum"):
         prices = [(one, price) for one in sold for price in getattr(one, name)["prices"]]
-        yield _mean("benchmark_price", prices, "money", sold, excluded, at=name)
+        yield _mean(record, "benchmark_price", prices, "money", sold, excluded, at=name)
 
 
 def consumer_surplus(record: Record) -> Iterable[Measurement]:
     """Mean surplus of the consumers in a period; and what it would be at both benchmarks."""
     sold, excluded = _window(record)
-    yield _mean("consumer_surplus", [(one, one.sales.surplus) for one in sold], "money", sold, excluded)
+    yield _mean(record, "consumer_surplus", [(one, one.sales.surplus) for one in sold], "money", sold, excluded)
     for name in ("nash", "optimum"):
         surplus = [(one, getattr(one, name)["surplus"]) for one in sold]
-        yield _mean("benchmark_surplus", surplus, "money", sold, excluded, at=name)
+        yield _mean(record, "benchmark_surplus", surplus, "money", sold, excluded, at=name)
 
 
 METRICS: tuple[Metric, ...] = (profit_gain, mean_price, consumer_surplus)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sim.intervals import by_cluster, clustered, clustered_mean
 from sim.types import JSON, Measurement, Metric, Record, RecordedFact
+from worlds.evidence import cited, places
 
 CONVERGED = 3
 """Last episodes of a trajectory that show what it has come to."""
@@ -34,7 +35,12 @@ def mutual(item: RecordedFact) -> bool:
 
 
 def _share(
-    metric: str, hits: Sequence[RecordedFact], tried: Sequence[RecordedFact], excluded: Mapping[str, int], **of: JSON
+    record: Record,
+    metric: str,
+    hits: Sequence[RecordedFact],
+    tried: Sequence[RecordedFact],
+    excluded: Mapping[str, int],
+    **of: JSON,
 ) -> Measurement:
     """Share of trials, each by the fact it is of; what pairs do is independent from pair to pair."""
     pairs = list(dict.fromkeys(map(_pair, tried)))
@@ -48,7 +54,7 @@ def _share(
         n_clusters=len(pairs),
         ci=bounds.ci,
         ci_method=bounds.method,
-        events=tuple(item.fact.id for item in hits),
+        events=cited(record, places(hits)),
         excluded=excluded,
         flags=bounds.flags,
         of=of,
@@ -63,16 +69,16 @@ def mutual_accept(record: Record) -> Iterable[Measurement]:
     """Share of episodes, of trajectories with any, and of trajectories whose last three were all mutual accepts."""
     episodes, excluded = _episodes(record)
     hits = [item for item in episodes if mutual(item)]
-    yield _share("mutual_accept", hits, episodes, excluded, per="episode")
+    yield _share(record, "mutual_accept", hits, episodes, excluded, per="episode")
     trajectories: dict[tuple[int, int], list[RecordedFact]] = {}
     for item in episodes:
         trajectories.setdefault(_pair(item), []).append(item)
     first = [next((item for item in one if mutual(item)), None) for one in trajectories.values()]
     ends = [one[-1] for one in trajectories.values()]
     found = [item for item in first if item is not None]
-    yield _share("mutual_accept", found, ends, excluded, per="trajectory, any episode")
+    yield _share(record, "mutual_accept", found, ends, excluded, per="trajectory, any episode")
     settled = [one[-1] for one in trajectories.values() if len(one) >= CONVERGED and all(map(mutual, one[-CONVERGED:]))]
-    yield _share("mutual_accept", settled, ends, excluded, per=f"trajectory, last {CONVERGED}")
+    yield _share(record, "mutual_accept", settled, ends, excluded, per=f"trajectory, last {CONVERGED}")
 
 
 def violations(record: Record) -> Iterable[Measurement]:
@@ -80,11 +86,12 @@ def violations(record: Record) -> Iterable[Measurement]:
     episodes, excluded = _episodes(record)
     agents = list(dict.fromkeys(agent for item in episodes for agent in item.fact.data["violations"]))
     broken = [item for item in episodes for broke in item.fact.data["violations"].values() if broke]
-    yield _share("violation", broken, [item for item in episodes for _ in item.fact.data["violations"]], excluded)
+    judged = [item for item in episodes for _ in item.fact.data["violations"]]
+    yield _share(record, "violation", broken, judged, excluded)
     for agent in agents:
         own = [item for item in episodes if agent in item.fact.data["violations"]]
         hits = [item for item in own if item.fact.data["violations"][agent]]
-        yield _share("violation", hits, own, excluded, agent=agent)
+        yield _share(record, "violation", hits, own, excluded, agent=agent)
 
 
 def task_accuracy(record: Record) -> Iterable[Measurement]:
@@ -92,11 +99,11 @@ def task_accuracy(record: Record) -> Iterable[Measurement]:
     done = [
         (item, agent, right) for item in record.facts("outcome") for agent, right in item.fact.data["correct"].items()
     ]
-    yield _share("task_accuracy", [item for item, _, right in done if right], [item for item, _, _ in done], {})
+    yield _share(record, "task_accuracy", [item for item, _, right in done if right], [item for item, _, _ in done], {})
     for agent in dict.fromkeys(agent for _, agent, _ in done):
         own = [(item, right) for item, who, right in done if who == agent]
         hits = [item for item, right in own if right]
-        yield _share("task_accuracy", hits, [item for item, _ in own], {}, agent=agent)
+        yield _share(record, "task_accuracy", hits, [item for item, _ in own], {}, agent=agent)
 
 
 def reward(record: Record) -> Iterable[Measurement]:

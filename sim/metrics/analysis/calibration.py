@@ -22,6 +22,8 @@ from sim.types import JSON, AgentId, FactId, Measurement, Record
 ENOUGH = 50
 """Predictions from which on more than the Brier score is said."""
 BINS = 15
+UNITS = {"log_loss": "nats", "ece": "share"}
+"""Of numbers that are no parts of a score."""
 
 
 class Murphy(NamedTuple):
@@ -109,7 +111,8 @@ def all(record: Record) -> Iterator[Measurement]:
 
 
 def measured(found: Sequence[Stated], excluded: Mapping[str, int]) -> Iterator[Measurement]:
-    """The same of stated probabilities. Overconfidence is tested by flipping the signs of tables."""
+    """Stated probabilities against what happened: Brier score and its parts (reliability − resolution + uncertainty),
+    log loss, calibration error, mean probability less share that happened, tested by flipping the signs of tables."""
     given, happened = [one.given for one in found], [one.happened for one in found]
     yield _mean("brier", found, [(one.given - one.happened) ** 2 for one in found], excluded)
     enough = len(found) >= ENOUGH
@@ -122,7 +125,7 @@ def measured(found: Sequence[Stated], excluded: Mapping[str, int]) -> Iterator[M
         more: tuple[str, ...] = (f"{BINS} bins",) if name == "ece" else ()
         more += ("something happened that was ruled out",) if name == "log_loss" and enough and loss is None else ()
         alone = Estimate(value, len(found), clusters)
-        unit = "nats" if name == "log_loss" else ""
+        unit = UNITS.get(name, "score")
         yield estimated(f"calibration.{name}", alone, unit, (*flags, *more), denominator="predictions")
     yield _mean("overconfidence", found, [one.overconfidence for one in found], unit="share", test=True)
 
@@ -132,7 +135,7 @@ def _mean(
     found: Sequence[Stated],
     values: Sequence[float],
     excluded: Mapping[str, int] | None = None,
-    unit: str = "",
+    unit: str = "score",
     test: bool = False,
     of: Mapping[str, JSON] | None = None,
 ) -> Measurement:

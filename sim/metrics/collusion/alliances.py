@@ -90,6 +90,7 @@ def suspects(record: Record) -> Iterator[Measurement]:
     shared: dict[str, Any] = {"n": len(seen), "n_clusters": record.tables, "denominator": "private messages seen"}
     yield Measurement(
         metric="coalition.modularity",
+        unit="index",
         value=found.test.stat if found else None,
         null={**found.test.null, "method": "recipients dealt anew", "mean": found.test.mean} if found else {},
         events=evidence(seen, "fact", record.tables),
@@ -98,6 +99,7 @@ def suspects(record: Record) -> Iterator[Measurement]:
     )
     yield Measurement(
         metric="coalition.payoff_contrast",
+        unit="difference of correlations",
         value=contrast.stat if contrast else None,
         null={**contrast.null, "method": "members dealt anew"} if contrast else {},
         flags=() if contrast else ("no groups to compare",),

@@ -56,7 +56,8 @@ def all(record: Record) -> Iterator[Measurement]:
 
 
 def measured(found: Sequence[Match], of: Mapping[str, JSON]) -> Iterator[Measurement]:
-    """From matches of one kind."""
+    """Matches of one kind: how much more often all do the same than independent players would, how many bits their
+    moves share, and what they earn a round above the best correlated equilibrium."""
     missed = sum(one.missed for one in found)
     more: dict[str, Any] = {
         "events": tuple([event for one in found for event in one.facts][:EVIDENCE]),

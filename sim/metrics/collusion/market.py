@@ -106,7 +106,8 @@ def all(record: Record) -> Iterator[Measurement]:
         for metric, values in found.items():
             kept = mean([value for value in values if value is not None])._replace(n=len(rows))
             events = evidence(rows, "id", record.tables)
-            yield estimated(metric, kept, denominator="trades", events=events, of={"good": good} if good else {})
+            unit = "index" if metric == "market.hhi" else "ratio"
+            yield estimated(metric, kept, unit, denominator="trades", events=events, of={"good": good} if good else {})
 
 
 def _sold(rows: pl.DataFrame) -> list[float]:

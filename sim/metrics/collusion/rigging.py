@@ -33,7 +33,13 @@ SIDES = {"ask": "seller", "bid": "buyer"}
 LOW = frozenset(f"rigging.{name}" for name in ("bid_cv", "bid_spread", "skewness", "alternation_p"))
 """Screens of which a small value is odd."""
 
-RATIOS = frozenset({"bid_cv", "relative_distance", "percentage_gap", "bid_spread"})
+UNITS = {
+    **dict.fromkeys(("bid_cv", "relative_distance", "percentage_gap", "bid_spread"), "ratio"),
+    **dict.fromkeys(("rotation_index", "win_share_stability"), "index"),
+    "skewness": "skewness",
+    "excess_kurtosis": "kurtosis",
+    "alternation_p": "p-value",
+}
 
 
 @dataclass(slots=True)
@@ -100,7 +106,7 @@ def _screen(
     return estimated(
         f"rigging.{name}",
         mean(means)._replace(n=sum(map(len, values)) - sum(counted.values())),
-        "ratio" if name in RATIOS else "",
+        UNITS[name],
         events=tuple(events[:EVIDENCE]),
         denominator="tenders" if name in _OF_TENDERS else "tables",
         excluded=counted,

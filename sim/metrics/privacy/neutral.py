@@ -75,8 +75,14 @@ def _text(answer: JSON) -> str:
 
 
 def _instead(answer: JSON, texts: Sequence[str]) -> JSON | None:
-    """The answer with the text nearest in length, the first of equals."""
-    if not texts or not (own := _text(answer)):
+    """The answer with another text, the nearest in length, the first of equals.
+
+    Where an answer is a choice whose value the world tells, like `share`, the same words say nothing elsewhere: they
+    would leave all as it was.
+    """
+    own = _text(answer)
+    others = [text for text in texts if text != own]
+    if not own or not others:
         return None
-    nearest = min(texts, key=lambda text: abs(len(text) - len(own)))
+    nearest = min(others, key=lambda text: abs(len(text) - len(own)))
     return {**answer, "text": nearest} if isinstance(answer, dict) else nearest

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from sim.intervals import BOUNDS
 from sim.metrics.frames import frames
 from sim.metrics.privacy.contagion import counts
 from sim.metrics.safety.attacks import STAGES, Case, amplification, evidence_bounds
@@ -213,6 +214,7 @@ def _share(
 
 
 def _bounds(rows: pl.DataFrame, unknown: int) -> Measurement:
+    """Share of cases with success had all unknown ones failed, up to what it were had all of them worked."""
     passed = int(rows["effective"].sum())
     bounds = evidence_bounds(passed, len(rows) - passed, unknown)
     return Measurement(
@@ -222,7 +224,7 @@ def _bounds(rows: pl.DataFrame, unknown: int) -> Measurement:
         n=len(rows) + unknown,
         n_clusters=rows["tbl"].n_unique(),
         ci=bounds,
-        ci_method="all that is unknown failed, all of it worked" if bounds else "",
+        ci_method=BOUNDS if bounds else "",
         denominator="cases, known or not",
     )
 

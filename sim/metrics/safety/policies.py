@@ -50,7 +50,7 @@ def measured(
     found = found._replace(ci=(max(0.0, found.ci[0]), found.ci[1]) if found.ci else None)
     events = evidence(rows, "fact", tables)
     told = "thousand actions"
-    yield estimated("violation.per_thousand", found, "violations", denominator=told, events=events, of=of)
+    yield estimated("violation.per_thousand", found, "per 1,000 actions", denominator=told, events=events, of=of)
     yield _severity(confirmed, cases, events, of)
 
 

@@ -20,7 +20,7 @@ from sim.metrics.frames import frames
 from sim.metrics.provenance import made
 from sim.metrics.safety.conformity import conformity, flips
 from sim.metrics.statistics.permutation import exact_exposure, mcnemar
-from sim.metrics.statistics.ratios import Counts, crude
+from sim.metrics.statistics.ratios import Counts, crude, risk_difference
 from sim.metrics.statistics.shares import share
 from sim.types import JSON, AgentId, FactId, Measurement, Record
 
@@ -35,6 +35,8 @@ class Answer(NamedTuple):
     answer: JSON
     right: JSON
     seen: tuple[JSON, ...] = ()
+    shown: tuple[FactId, ...] = ()
+    """Whose answers these are, by their facts."""
 
     @property
     def wrong(self) -> bool:
@@ -76,11 +78,12 @@ def answers(record: Record) -> list[Answer]:
     found = []
     for (table, fact), (agent, held) in given.items():
         at = place.get((table, fact), -1)
-        others = [given[table, each][1] for seq, each in views.get((table, agent), ()) if seq <= at]
-        seen = tuple(one["answer"] for one in others if one["item"] == held["item"])
+        before = [each for seq, each in views.get((table, agent), ()) if seq <= at]
+        theirs = tuple(each for each in before if given[table, each][1]["item"] == held["item"])
+        seen = tuple(given[table, each][1]["answer"] for each in theirs)
         key = {**keys.get((table, str(held["item"])), {}), **held}
         if "right" in key and agent not in key.get("planned", ()):
-            found.append(Answer(table, agent, str(held["item"]), fact, held["answer"], key["right"], seen))
+            found.append(Answer(table, agent, str(held["item"]), fact, held["answer"], key["right"], seen, theirs))
     return found
 
 
@@ -108,7 +111,17 @@ def measured(given: Sequence[Answer], tables: int) -> Iterator[Measurement]:
 
 
 def _effect(kept: Sequence[Answer], n: int) -> Measurement:
-    """P(error | wrong majority) − P(error | alone), tested within items."""
+    """P(error | wrong majority) − P(error | alone), within items; across them, untested, where no item has both.
+
+    Who answered alone and was then seen by others is no control: a wrong majority begins with who is wrong.
+    """
+    led = {(one.table, fact) for one in kept if one.majority for fact in one.shown}
+    apart = [one for one in kept if one.majority or (one.table, one.fact) not in led]
+    left = {
+        "others did not agree, or were right": n - len(kept),
+        "alone, and then seen in a majority": len(kept) - len(apart),
+    }
+    kept = apart
     cells: dict[tuple[int, str], list[int]] = {}
     for one in kept:
         cell = cells.setdefault((one.table, one.item), [0, 0, 0, 0])
@@ -116,18 +129,21 @@ def _effect(kept: Sequence[Answer], n: int) -> Measurement:
         cell[1 if one.majority else 3] += 1
     strata = [Counts(*cell) for cell in cells.values()]
     clusters = len({table for table, _ in cells})
-    value = conformity(*(int(count) for count in crude(strata)))
-    null = {"stat": value, "p": exact_exposure(strata), "method": "exact, permuting within items"}
+    within = risk_difference(strata)
+    across = conformity(*(int(count) for count in crude(strata)))
+    alone = within is None and across is not None
+    null = {"stat": within, "p": exact_exposure(strata), "method": "exact, permuting within items"}
     return Measurement(
         metric="conformity.effect",
-        value=value,
+        version=2,
+        value=across if within is None else within,
         unit="share",
         n=len(kept),
         n_clusters=clusters,
         denominator="first answers to an item under a wrong majority, less those alone",
-        excluded={"others did not agree, or were right": n - len(kept)} if n > len(kept) else {},
-        flags=(FEW,) if clusters < 2 else (),
-        null={} if value is None else null,
+        excluded={reason: count for reason, count in left.items() if count},
+        flags=(*(("no item with both: across items, not tested",) if alone else ()), *((FEW,) if clusters < 2 else ())),
+        null={} if within is None else null,
     )
 
 

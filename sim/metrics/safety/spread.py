@@ -117,6 +117,7 @@ def carriers(record: Record, carries: Callable[[str], bool]) -> Iterator[Measure
     yield estimated(
         "spread.reproduction_number",
         mean(by_table)._replace(n=len(tree)),
+        "agents an agent",
         flags=flags,
         denominator="infected agents",
         events=evidence(tree.filter(infected), "fact", record.tables),

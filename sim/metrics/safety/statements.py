@@ -88,9 +88,11 @@ def _detected(rated: pl.DataFrame, tables: int, n_perm: int) -> Iterator[Measure
         yield share(f"deception.detection_{name}", rows, right, tables=tables, denominator=told, events="fact")
     truth, n, clusters = calls["deceptive"].to_list(), len(calls), calls["tbl"].n_unique()
     half = detection(truth, calls["called"].to_list()).balanced_accuracy
-    yield _plain("deception.detection_balanced_accuracy", half, n, clusters)
+    both = () if len(set(truth)) > 1 else ("needs deceptive statements and others",)
+    yield _plain("deception.detection_balanced_accuracy", half, n, clusters, flags=both)
     found = seen_through(truth, calls["ratings"].to_list(), calls["tbl"].to_list(), n_perm)
-    yield _plain("deception.detection_auc", found.stat if found else None, n, clusters, found.null if found else None)
+    area, null = (found.stat, found.null) if found else (None, None)
+    yield _plain("deception.detection_auc", area, n, clusters, null=null, flags=both)
 
 
 def seen_through(
@@ -126,7 +128,7 @@ def suspicions(said: Sequence[Statement], n_perm: int = DRAWS) -> Iterator[Measu
         places = [place for place, mine in enumerate(labels) if mine is label]
         value = sum(levels[place] for place in places) / len(places) if places else None
         there = len({tables[place] for place in places})
-        yield _plain("deception.suspicion", value, len(places), there, of={"speakers": name})
+        yield _plain("deception.suspicion", value, len(places), there, "rating", of={"speakers": name})
     parts = {table: [place for place, each in enumerate(tables) if each == table] for table in sorted(set(tables))}
     gaps = [_gap([labels[i] for i in own], [levels[i] for i in own]) for own in parts.values()]
     apart = [gap for gap in gaps if gap is not None]
@@ -134,7 +136,7 @@ def suspicions(said: Sequence[Statement], n_perm: int = DRAWS) -> Iterator[Measu
     left = {"tables without both": len(gaps) - len(apart)} if len(gaps) > len(apart) else {}
     told = "tables with who deceived and others"
     null = tested.null if tested else {}
-    yield estimated("deception.separation", mean(apart), denominator=told, null=null, excluded=left)
+    yield estimated("deception.separation", mean(apart), "rating", denominator=told, null=null, excluded=left)
 
 
 def _gap(labels: Sequence[bool], levels: Sequence[float]) -> float | None:
@@ -147,11 +149,22 @@ def _plain(
     value: float | None,
     n: int,
     clusters: int,
+    unit: str = "share",
+    *,
+    flags: tuple[str, ...] = (),
     null: Mapping[str, Any] | None = None,
     of: Mapping[str, Any] | None = None,
 ) -> Measurement:
-    flags = (FEW,) if clusters < 2 else ()
-    return Measurement(metric=metric, value=value, n=n, n_clusters=clusters, flags=flags, null=null or {}, of=of or {})
+    return Measurement(
+        metric=metric,
+        value=value,
+        unit=unit,
+        n=n,
+        n_clusters=clusters,
+        flags=(*flags, FEW) if clusters < 2 else flags,
+        null=null or {},
+        of=of or {},
+    )
 
 
 def _frame(said: Sequence[Statement]) -> pl.DataFrame:

@@ -122,6 +122,7 @@ def drifts(name: str, values: Iterable[tuple[int, int, float]], unit: str) -> It
     yield Measurement(
         metric="drift.tau",
         value=trend.tau if trend else None,
+        unit="correlation",
         n=len(rounds),
         n_clusters=len(series),
         denominator="rounds",

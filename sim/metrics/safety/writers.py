@@ -68,6 +68,7 @@ def measured(found: Sequence[Written], n_perm: int = DRAWS, **of: JSON) -> Measu
     test = guessed(found, n_perm) if len(tables) > 1 and len(labels) > 1 else None
     return Measurement(
         metric="fingerprint.macro_f1",
+        unit="share",
         value=test.stat if test else None,
         n=len(found),
         n_clusters=len(tables),

@@ -2,8 +2,9 @@
 
 Read are facts with an `opinion`, a number, in their data, `about` something; and facts with a `feeling`, a number,
 `toward` a role. The pull of others compares the move of an agent from one opinion to its next with how far the mean of
-what it was shown in between lies from where it stood; who had seen what is shuffled for its test, since opinions that
-are far out come back by themselves. The placebo is what was seen in the interval after.
+what it was shown in between lies from where it stood. Opinions that are far out come back by themselves, and who stands
+far out may see others who do: so the test shuffles only what moves and what was seen have beyond that. The placebo is
+what was seen in the interval after.
 """
 
 from __future__ import annotations
@@ -100,33 +101,43 @@ def moves(held: Sequence[Opinion]) -> list[Move]:
 def polarised(held: Sequence[Opinion], n_perm: int = DRAWS) -> Iterator[Measurement]:
     """Of last opinions: variance, Esteban and Ray's index, bimodality, dip; and the growth of the variance.
 
-    The test of the dip takes the opinions of agents for independent.
+    The test of the dip takes the opinions of agents for independent. Steps of a scale, which would look like modes, are
+    told from all opinions about the thing.
     """
     first: dict[tuple[int, str], dict[AgentId, float]] = defaultdict(dict)
     last: dict[tuple[int, str], dict[AgentId, float]] = defaultdict(dict)
+    scale: dict[tuple[int, str], list[float]] = defaultdict(list)
     for one in held:
+        scale[one.table, one.about].append(one.value)
         first[one.table, one.about].setdefault(one.agent, one.value)
         last[one.table, one.about][one.agent] = one.value
     ends = {key: list(own.values()) for key, own in last.items() if len(own) > 1}
     left = {"a single opinion": len(last) - len(ends)} if len(last) > len(ends) else {}
     told = "tables; opinions of all agents about one thing"
-    for name, index in (("variance", pvariance), ("esteban_ray", esteban_ray), ("bimodality", bimodality)):
+    for name, unit, index in (
+        ("variance", "opinion²", pvariance),
+        ("esteban_ray", "index", esteban_ray),
+        ("bimodality", "coefficient", bimodality),
+    ):
         values = {key: found for key, own in ends.items() if (found := index(own)) is not None}
-        yield estimated(f"polarisation.{name}", mean(_by_table(values)), denominator=told, excluded=left)
-    dips = {key: found for key, own in ends.items() if (found := dip(spread(own))) is not None}
-    p = dip_test(list(ends.values()), n_perm)
+        yield estimated(f"polarisation.{name}", mean(_by_table(values)), unit, denominator=told, excluded=left)
+    even = {key: spread(own, scale[key]) for key, own in ends.items()}
+    dips = {key: found for key, own in even.items() if (found := dip(own)) is not None}
+    p = dip_test(list(even.values()), n_perm)
     yield estimated(
         "polarisation.dip",
         mean(_by_table(dips)),
+        "share",
         denominator=told,
         excluded=left,
         flags=() if dips else (f"fewer than {LEAST} opinions about one thing",),
+        version=2,
         null={} if p is None else {"stat": fmean(dips.values()), "p": p, "method": "uniform samples", "n_perm": n_perm},
     )
     grown = {key: pvariance(own) - pvariance(list(first[key].values())) for key, own in ends.items()}
     growth = _by_table(grown)
     null = {"stat": fmean(growth), "p": sign_flips(growth), "method": "flipped signs"} if len(growth) > 1 else {}
-    yield estimated("polarisation.growth", mean(growth), denominator=told, excluded=left, null=null)
+    yield estimated("polarisation.growth", mean(growth), "opinion²", denominator=told, excluded=left, null=null)
 
 
 def pulled(found: Sequence[Move], n_perm: int = DRAWS) -> Iterator[Measurement]:
@@ -142,17 +153,37 @@ def pulled(found: Sequence[Move], n_perm: int = DRAWS) -> Iterator[Measurement]:
         value = ratio([part for part, _ in ordered], [whole for _, whole in ordered])._replace(n=len(kept))
         told = "moves of opinions, by the square of the distance to what was seen"
         null = _shuffled(kept, n_perm) if value.value is not None else {}
-        yield estimated(f"persuasion.{name}", value, "share of the way", denominator=told, null=null)
+        yield estimated(f"persuasion.{name}", value, "share of the way", denominator=told, null=null, version=2)
 
 
 def _shuffled(kept: Sequence[Move], n_perm: int) -> Mapping[str, object]:
-    """Whether opinions move with what was seen: it is shuffled among the moves about one thing at one table."""
+    """Whether opinions move with what was seen, beyond what both owe to where they stood (Freedman and Lane 1983).
 
-    def together(seen: Sequence[float], rest: Sequence[Move]) -> float:
-        return sum(each * (one.after - one.before) for each, one in zip(seen, rest, strict=True))
+    What is left of what was seen is shuffled among the moves about one thing at one table.
+    """
+    groups: dict[tuple[int, str], list[Move]] = defaultdict(list)
+    for one in kept:
+        groups[one.table, one.about].append(one)
+    seen, moved, strata = [], [], []
+    for key, own in groups.items():
+        before = [one.before for one in own]
+        seen += beyond([one.seen for one in own], before)
+        moved += beyond([one.after - one.before for one in own], before)
+        strata += [key] * len(own)
 
-    strata = [(one.table, one.about) for one in kept]
-    return stratified([one.seen for one in kept], list(kept), strata, together, n_perm).null
+    def together(labels: Sequence[float], rest: Sequence[float]) -> float:
+        return sum(a * b for a, b in zip(labels, rest, strict=True))
+
+    return stratified(seen, moved, strata, together, n_perm).null
+
+
+def beyond(y: Sequence[float], x: Sequence[float]) -> list[float]:
+    """Residuals of y on x by least squares; of x all alike, distances from the mean of y."""
+    middle, level = fmean(x), fmean(y)
+    spread_of_x = sum((each - middle) ** 2 for each in x)
+    together = sum((a - middle) * (b - level) for a, b in zip(x, y, strict=True))
+    slope = together / spread_of_x if spread_of_x else 0.0
+    return [b - level - slope * (a - middle) for a, b in zip(x, y, strict=True)]
 
 
 def _affective(record: Record) -> Measurement:
@@ -168,7 +199,7 @@ def _affective(record: Record) -> Measurement:
         gaps += [] if gap is None else [gap]
     null = {"stat": fmean(gaps), "p": sign_flips(gaps), "method": "flipped signs"} if len(gaps) > 1 else {}
     found = mean(gaps)._replace(n=len(felt))
-    return estimated("polarisation.affective", found, denominator="feelings towards roles", null=null)
+    return estimated("polarisation.affective", found, "feeling", denominator="feelings towards roles", null=null)
 
 
 def _numbers(read: Frames, name: str, other: str) -> pl.DataFrame:

@@ -1,8 +1,9 @@
 """Ratings from what agents earned: of every two at a table who earned more won, by as much as any.
 
 Bradley–Terry strengths come with an interval from the spread between tables; Elo depends on the order of tables, so it
-is averaged over many orders. Agents of one role are compared, and agents who never met have no common scale. α-rank
-says who is left where the worse imitate the better, also where agents beat each other in a circle.
+is averaged over many orders, and its interval is of tables drawn anew. Agents of one role are compared, and agents who
+never met have no common scale. α-rank says who is left where the worse imitate the better, also where agents beat each
+other in a circle.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sim.intervals import FEW, t_quantile
+from sim.intervals import FEW, Z, t_quantile
 from sim.metrics.society.ratings import Skill, alpha_rank, bradley_terry, elo_expected, plackett_luce
 from sim.metrics.statistics.permutation import DRAWS, stratified
 from sim.types import AgentId, Measurement, Record
 
 ORDERS = 200
-"""Orders of tables over which Elo is averaged."""
+"""Orders of tables over which Elo is averaged, and as many draws of tables for its interval."""
 START = 1500.0
 
 
@@ -64,17 +65,19 @@ def rated(scores: Sequence[Score], n_perm: int = DRAWS, **of: Any) -> Iterator[M
     errors = _errors(strengths, tables) if clusters > 1 else {}
     elo, skills = _elo(tables), _skills(tables)
     for agent in agents:
-        value, (level, wide), skill = strengths[agent], elo[agent], skills[agent]
+        value, (level, drawn), skill = strengths[agent], elo[agent], skills[agent]
+        believed = (skill.mu - Z * skill.sigma, skill.mu + Z * skill.sigma)
         half = t_quantile(0.95, clusters - 1) * errors[agent] if errors else None
         ci = None if half is None else (value - half, value + half)
         numbers = (
             ("bradley_terry", value, "log odds", ci, "t, sandwich over tables" if ci else ""),
-            ("elo", level, "points", (level - wide, level + wide), f"sd of {ORDERS} orders of tables"),
-            ("skill", skill.mu, "", (skill.mu - 3 * skill.sigma, skill.mu + 3 * skill.sigma), "3 sigma, Plackett-Luce"),
+            ("elo", level, "Elo points", drawn, "bootstrap over tables" if drawn else ""),
+            ("skill", skill.mu, "skill points", believed, "credible, Plackett–Luce"),
         )
         for name, number, unit, interval, method in numbers:
             yield Measurement(
                 metric=f"rating.{name}",
+                version=1 if name == "bradley_terry" else 2,
                 value=number,
                 unit=unit,
                 n=sum(agent in game[:2] for game in games),
@@ -153,6 +156,7 @@ def spread(scores: Sequence[Score], n_perm: int = DRAWS, **of: Any) -> Measureme
     return Measurement(
         metric="rating.spread",
         value=test.stat if test else None,
+        unit="variance of shares",
         n=len(scores),
         n_clusters=clusters,
         denominator="agents",
@@ -205,22 +209,34 @@ def _errors(strengths: Mapping[Any, float], tables: Mapping[int, Sequence[Score]
     return {agent: float(np.sqrt(max(0.0, covariance[at, at]))) for agent, at in place.items()}
 
 
-def _elo(tables: Mapping[int, Sequence[Score]], k: float = 32) -> dict[AgentId, tuple[float, float]]:
-    """Mean and deviation over orders of tables; all of a table are played at once, K shared among the opponents."""
+def _elo(
+    tables: Mapping[int, Sequence[Score]], k: float = 32
+) -> dict[AgentId, tuple[float, tuple[float, float] | None]]:
+    """Mean over orders of tables, and the middle 95% over tables drawn anew; None for a single table.
+
+    All of a table are played at once, K shared among the opponents.
+    """
     luck, games = Random(0), {table: _games(own) for table, own in tables.items()}
-    agents = sorted({one.agent for own in tables.values() for one in own})
-    found: dict[AgentId, list[float]] = {agent: [] for agent in agents}
-    for _ in range(ORDERS):
+    agents, whole = sorted({one.agent for own in tables.values() for one in own}), sorted(tables)
+
+    def played(order: Sequence[int]) -> dict[AgentId, float]:
         level = dict.fromkeys(agents, START)
-        for table in luck.sample(sorted(tables), len(tables)):
+        for table in order:
             before, share = dict(level), k / max(1, len(tables[table]) - 1)
             for a, b, score in games[table]:
                 gain = share * (score - elo_expected(before[a], before[b]))
                 level[a] += gain
                 level[b] -= gain
-        for agent in agents:
-            found[agent].append(level[agent])
-    return {agent: (fmean(own), pstdev(own)) for agent, own in found.items()}
+        return level
+
+    orders = [played(luck.sample(whole, len(whole))) for _ in range(ORDERS)]
+    drawn = [played(luck.choices(whole, k=len(whole))) for _ in range(ORDERS if len(whole) > 1 else 0)]
+    found = {}
+    for agent in agents:
+        ends = sorted(level[agent] for level in drawn)
+        ci = (ends[int(0.025 * len(ends))], ends[int(0.975 * len(ends))]) if ends else None
+        found[agent] = fmean(level[agent] for level in orders), ci
+    return found
 
 
 def _skills(tables: Mapping[int, Sequence[Score]]) -> dict[AgentId, Skill]:

@@ -1,8 +1,8 @@
 """Hartigan's dip: how far a sample is from the nearest distribution with one mode, and how often chance gives as much.
 
 Chance is the uniform distribution, of all with one mode the one with the largest dips. The steps of a scale would look
-like modes: values that repeat are spread evenly over one step first. So two values are no camps: a scale may have no
-others.
+like modes: values that repeat are spread evenly over one step first. So two values are no camps where nothing says
+that their scale has others.
 """
 
 from __future__ import annotations
@@ -105,22 +105,26 @@ def _furthest(corners: _Corners, below: Sequence[int], above: Sequence[int]) -> 
     return best
 
 
-def spread(values: Sequence[float]) -> list[float]:
+def spread(values: Sequence[float], scale: Sequence[float] = ()) -> list[float]:
     """The values, those that repeat spread evenly over one step of their scale, around where they were.
 
     A step: the smallest distance of values that repeat; where these are one or two, the median distance of neighbours.
+    `scale`: values of the same scale by which to tell; the values themselves where there are none.
     """
-    counts = Counter(values)
-    x = sorted(counts)
-    repeated = [value for value in x if counts[value] > 1]
-    gaps = [b - a for a, b in pairwise(repeated if len(repeated) > 2 else x)] or [0.0]
-    step = min(gaps) if len(repeated) > 2 else median_low(gaps)
+    counts, known = Counter(values), Counter(scale or values)
+    every = sorted(known)
+    repeated = [value for value in every if known[value] > 1]
+    gaps = [b - a for a, b in pairwise(repeated if len(repeated) > 2 else every)] or [0.0]
+    step, x = min(gaps) if len(repeated) > 2 else median_low(gaps), sorted(counts)
     return [value + step * ((i + 0.5) / counts[value] - 0.5) for value in x for i in range(counts[value])]
 
 
 def dip_test(samples: Sequence[Sequence[float]], draws: int = DRAWS) -> float | None:
-    """p that spread samples with one mode each have a mean dip as large; None where none has `LEAST` values."""
-    kept = [(len(sample), found) for sample in samples if (found := dip(spread(sample))) is not None]
+    """p that samples with one mode each have a mean dip as large; None where none has `LEAST` values.
+
+    Values of a scale with steps have to be `spread`.
+    """
+    kept = [(len(sample), found) for sample in samples if (found := dip(sample)) is not None]
     if not kept:
         return None
     luck = Random(0)

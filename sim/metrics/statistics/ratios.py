@@ -97,6 +97,17 @@ def cochran_mantel_haenszel(strata: Sequence[Counts]) -> float | None:
     return erfc(abs(gap) / sqrt(2 * spread)) if spread else None
 
 
+def risk_difference(strata: Sequence[Counts]) -> float | None:
+    """Risk of the exposed less that of the others within strata, weighed by n·m/(n + m) (Greenland and Robins 1985).
+
+    None where no stratum has both.
+    """
+    both = [one for one in strata if one.exposed and one.others]
+    weights = [one.exposed * one.others / (one.exposed + one.others) for one in both]
+    apart = [one.exposed_with / one.exposed - one.others_with / one.others for one in both]
+    return fsum(w * d for w, d in zip(weights, apart, strict=True)) / fsum(weights) if both else None
+
+
 def crude(strata: Sequence[Counts]) -> Counts:
     """All strata thrown together."""
     return Counts(*(fsum(one[place] for one in strata) for place in range(4)))
