@@ -45,6 +45,7 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "sim.metrics.safety.trends:all",
             "sim.metrics.society.economy:welfare",
             "sim.metrics.society.inequality:reward_gini",
+            "sim.metrics.society.inequality:reward_inequality",
             "worlds.games.incentives:all",
             "worlds.games.outcomes:action_frequency",
             "worlds.games.outcomes:cooperation",
@@ -64,6 +65,7 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "worlds.markets.outcomes:prices",
             "worlds.markets.outcomes:profit_dispersion",
             "worlds.markets.outcomes:smiths_alpha",
+            "worlds.markets.outcomes:surplus_split",
             "worlds.markets.outcomes:trades",
             "worlds.markets.proposals:all",
         ),
@@ -75,6 +77,7 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "worlds.negotiation.outcomes:deal_fairness",
             "worlds.negotiation.outcomes:efficiency",
             "worlds.negotiation.outcomes:self_gain",
+            "worlds.negotiation.outcomes:solution",
             "worlds.negotiation.persuasion:all",
         ),
     ),
@@ -136,6 +139,7 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "sim.metrics.honesty:repetition",
             "sim.metrics.honesty:truncation",
             "sim.metrics.safety.costs:all",
+            "sim.metrics.society.contributions:tokens",
         ),
     ),
     "verification/verification.yaml": (
@@ -152,7 +156,7 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
 }
 """Shipped scenarios without a real model, made small, and what is measured on each; `all` stands for its module."""
-ORDERED = ("rating.elo", "rating.skill")
+ORDERED = ("rating.elo", "rating.elo_order", "rating.skill")
 """These go from one table to the next, as ratings do: their order is what they are about."""
 ROLES = ("mover", "role", "seat", "side")
 """Of a subject, what is no name though an entry of a cast may be called like it."""

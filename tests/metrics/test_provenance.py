@@ -212,4 +212,5 @@ def test_threads_of_answers(tmp_path: Path) -> None:
     assert found["cascade.depth"].value == pytest.approx(2 / 2)
     assert (found["cascade.virality"].value, found["cascade.virality"].n) == (pytest.approx(10 / 6), 1)
     assert found["cascade.virality"].excluded == {"cascades of one": 1}
+    assert (found["cascade.time_to_half"].value, found["cascade.time_to_half"].n) == (1, 1), "two of four at tick 1"
     assert found["cascade.share_of_one"].value == 0.5

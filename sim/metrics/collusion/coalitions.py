@@ -16,10 +16,7 @@ from typing import NamedTuple
 import networkx as nx
 
 from sim.metrics.statistics.given import alike, numbers, truths, varies
-from sim.metrics.statistics.permutation import Test, stratified
-
-DRAWS = 199
-"""Shuffles of a test."""
+from sim.metrics.statistics.permutation import DRAWS, Test, stratified
 
 
 class Groups(NamedTuple):

@@ -80,7 +80,7 @@ def _cascade(root: Hashable, children: Mapping[Hashable, Sequence[Hashable]]) ->
 
 
 def threads(record: Record) -> Iterator[Measurement]:
-    """Cascades of facts that answer facts: mean size, depth, breadth and virality over tables, and the share of one.
+    """Cascades of facts that answer facts: mean size, depth, breadth, virality, time to half over tables; share of one.
 
     A fact that answers several follows the latest of them.
     """
@@ -92,8 +92,25 @@ def threads(record: Record) -> Iterator[Measurement]:
         found = mean([fmean(values) for values in kept if values])._replace(n=sum(map(len, kept)))
         excluded = {"cascades of one": single} if single else {}
         yield estimated(f"cascade.{name}", found, unit, denominator=told, excluded=excluded)
+    halves = [[time for one in table if (time := time_to_half(one)) is not None] for table in _times(record)]
+    found = mean([fmean(values) for values in halves if values])._replace(n=sum(map(len, halves)))
+    yield estimated("cascade.time_to_half", found, "ticks", denominator=told)
     alone = rate([sum(one.size == 1 for one in table) for table in shapes], [len(table) for table in shapes])
     yield estimated("cascade.share_of_one", alone, "share", denominator=told)
+
+
+def _times(record: Record) -> list[list[list[int]]]:
+    """By table, when the facts of each cascade of two or more were made."""
+    ticks = {(table, fact): tick for table, fact, tick in frames(record).facts.select("tbl", "id", "tick").iter_rows()}
+    found = []
+    for table, tree in _answering(record).items():
+        roots: dict[Hashable, Hashable] = {}
+        groups: dict[Hashable, list[int]] = defaultdict(list)
+        for node, parent in tree.items():
+            roots[node] = node if parent is None else roots[parent]
+            groups[roots[node]].append(ticks[table, int(str(node))])
+        found.append([own for own in groups.values() if len(own) > 1])
+    return found
 
 
 def _answering(record: Record) -> dict[int, Tree]:
