@@ -156,7 +156,7 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
 }
 """Shipped scenarios without a real model, made small, and what is measured on each; `all` stands for its module."""
-ORDERED = ("rating.elo", "rating.elo_order", "rating.skill")
+ORDERED = ("rating.elo", "rating.elo_order", "rating.glicko", "rating.ordinal", "rating.skill")
 """These go from one table to the next, as ratings do: their order is what they are about."""
 ROLES = ("mover", "role", "seat", "side")
 """Of a subject, what is no name though an entry of a cast may be called like it."""

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sim.metrics.society import opinions, standings
 from sim.metrics.society.contributions import left_out, shapley_values, tokens
 from sim.metrics.society.opinions import Move, Opinion, beyond, polarised, pulled
-from sim.metrics.society.ratings import elo_orders
+from sim.metrics.society.ratings import Glicko, elo_orders, glicko2
 from sim.metrics.society.standings import Score, rated
 from sim.record.reader import Run
 from sim.types import Action, Seat
@@ -124,6 +124,18 @@ def test_strengths_by_hand() -> None:
     assert found["rating.bradley_terry agent=a"].ci is not None
     assert found["rating.elo agent=a"].value + found["rating.elo agent=b"].value == pytest.approx(3000)
     assert found["rating.elo agent=a"].value > 1500 > found["rating.elo agent=b"].value
+    skill, rating = found["rating.skill agent=a"], Glicko()
+    assert found["rating.ordinal agent=a"].value == pytest.approx(
+        skill.value - 3 * (skill.ci[1] - skill.value) / 1.959964
+    )
+    other = Glicko()
+    for score in (0, 1, 1, 1):
+        rating, other = glicko2(rating, [(other, score)]), glicko2(other, [(rating, 1 - score)])
+    glicko = found["rating.glicko agent=a"]
+    assert glicko.value == pytest.approx(rating.rating)
+    assert glicko.ci == pytest.approx(
+        (rating.rating - 1.959964 * rating.deviation, rating.rating + 1.959964 * rating.deviation)
+    )
     games = [("a", "b", float(table > 0.5)) for table in range(4)]
     assert found["rating.elo_order agent=a"].value == pytest.approx(elo_orders(games)["a"].sd, abs=0.2)
     assert found["rating.skill agent=a"].value > 25 > found["rating.skill agent=b"].value

@@ -17,7 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sim.intervals import FEW, Z, t_quantile
-from sim.metrics.society.ratings import Level, Skill, alpha_rank, bradley_terry, elo_expected, plackett_luce
+from sim.metrics.society.ratings import (
+    Glicko,
+    Level,
+    Skill,
+    alpha_rank,
+    bradley_terry,
+    elo_expected,
+    glicko2,
+    plackett_luce,
+)
 from sim.metrics.statistics.bootstrap import middle
 from sim.metrics.statistics.permutation import DRAWS, stratified
 from sim.types import AgentId, Measurement, Record
@@ -50,7 +59,7 @@ def all(record: Record) -> Iterator[Measurement]:
 
 
 def rated(scores: Sequence[Score], n_perm: int = DRAWS, **of: Any) -> Iterator[Measurement]:
-    """Bradley–Terry strengths, Elo, Plackett–Luce skill and α-rank of each agent, and whether they differ at all."""
+    """Bradley–Terry, Elo, Plackett–Luce skill, Glicko-2 and α-rank of each agent, and whether they differ at all."""
     tables = _tables(scores)
     games = [game for own in tables.values() for game in _games(own)]
     agents = sorted({one.agent for one in scores})
@@ -64,9 +73,10 @@ def rated(scores: Sequence[Score], n_perm: int = DRAWS, **of: Any) -> Iterator[M
         return
     yield from _imitated(agents, tables, n_perm, few, of)
     errors = _errors(strengths, tables) if clusters > 1 else {}
-    elo, skills = _elo(tables), _skills(tables)
+    elo, skills, periods = _elo(tables), _skills(tables), _glicko(tables)
     for agent in agents:
         value, (level, drawn), skill = strengths[agent], elo[agent], skills[agent]
+        rating, deviation, _ = periods[agent]
         believed = (skill.mu - Z * skill.sigma, skill.mu + Z * skill.sigma)
         half = t_quantile(0.95, clusters - 1) * errors[agent] if errors else None
         ci = None if half is None else (value - half, value + half)
@@ -75,6 +85,8 @@ def rated(scores: Sequence[Score], n_perm: int = DRAWS, **of: Any) -> Iterator[M
             ("elo", level.mean, "Elo points", drawn, "bootstrap over tables" if drawn else ""),
             ("elo_order", level.sd, "Elo points", None, ""),
             ("skill", skill.mu, "skill points", believed, "credible, Plackett–Luce"),
+            ("ordinal", skill.ordinal, "skill points", None, ""),
+            ("glicko", rating, "Glicko points", (rating - Z * deviation, rating + Z * deviation), "credible, Glicko-2"),
         )
         for name, number, unit, interval, method in numbers:
             yield Measurement(
@@ -236,6 +248,18 @@ def _elo(
     for agent in agents:
         levels = [level[agent] for level in orders]
         found[agent] = Level(fmean(levels), pstdev(levels)), middle(level[agent] for level in drawn)
+    return found
+
+
+def _glicko(tables: Mapping[int, Sequence[Score]]) -> dict[AgentId, Glicko]:
+    """Ratings after all tables in turn, each of them one period; who is not there becomes less sure."""
+    found = {one.agent: Glicko() for own in tables.values() for one in own}
+    for own in tables.values():
+        before, met = dict(found), {one.agent: list[tuple[Glicko, float]]() for one in own}
+        for a, b, score in _games(own):
+            met[a].append((before[b], score))
+            met[b].append((before[a], 1 - score))
+        found = {agent: glicko2(rating, met.get(agent, ())) for agent, rating in before.items()}
     return found
 
 

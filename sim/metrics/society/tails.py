@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from math import erfc, exp, inf, sqrt
-from random import Random
 from statistics import fmean, pstdev
 from typing import NamedTuple
 
@@ -58,9 +57,11 @@ def vuong(
         return None
     (exponent, *_), own = power_law(kept, least)
     ratios = (own - RIVALS[against](kept, least)[1]).tolist()
-    spread, luck = pstdev(ratios), Random(seed)
+    spread = pstdev(ratios)
     z = fmean(ratios) / spread * sqrt(len(ratios)) if spread else 0.0
-    ends = middle(fmean(luck.choices(ratios, k=len(ratios))) for _ in range(draws)) or (-inf, inf)
+    different, counts = np.unique(ratios, return_counts=True)
+    drawn = np.random.default_rng(seed).multinomial(len(ratios), counts / len(ratios), draws) @ different / len(ratios)
+    ends = middle(drawn.tolist()) or (-inf, inf)
     return Tail(exponent, fmean(ratios), ends, erfc(abs(z) / sqrt(2)))
 
 
