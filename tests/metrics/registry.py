@@ -83,6 +83,7 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.society.contributions:compared": PAIRS,
     "sim.metrics.society.contributions:tokens": RATIOS,
     "sim.metrics.society.economy:welfare": MEANS,
+    "sim.metrics.society.forked_influence:compared": ("influence, forked",),
     "sim.metrics.society.inequality:reward_gini": (*MEANS, "inequality apart"),
     "sim.metrics.society.inequality:reward_inequality": MEANS,
     "sim.metrics.society.networks:answering": MEANS,

@@ -205,6 +205,7 @@ OF_SEVERAL = {
     "sim.metrics.safety.attacked:compared": "test_across:test_under_attack_pairs_are_found_whatever_their_order",
     "sim.metrics.safety.proposals:compared": "test_across:test_swapped_orders_of_runs",
     "sim.metrics.society.contributions:compared": "test_across:test_several_families_are_clusters",
+    "sim.metrics.society.forked_influence:compared": "test_forked_influence:test_who_follows_and_who_does_not",
     "worlds.negotiation.persuasion:compared": "test_across:test_swapped_seats_of_runs",
 }
 """Where runs are given in another order too."""

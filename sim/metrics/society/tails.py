@@ -7,8 +7,10 @@ are not told apart by which fits better: the ratio comes with its test and its i
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
-from math import erfc, exp, inf, sqrt
+from math import erfc, exp, fsum, inf, sqrt
+from random import Random
 from statistics import fmean, pstdev
 from typing import NamedTuple
 
@@ -32,7 +34,7 @@ class Tail(NamedTuple):
     ratio: float
     """Mean log likelihood ratio of a size, in nats: above 0 the power law fits better."""
     ci: tuple[float, float]
-    """Of it, by drawing sizes anew, both laws held as they were fitted."""
+    """Of it, by weighing sizes anew (Bayesian bootstrap, Rubin 1981), both laws held as they were fitted."""
     p: float
     """Two-sided, that both are as near to the truth (Vuong 1989)."""
 
@@ -52,16 +54,17 @@ def vuong(
     """
     if against not in RIVALS:
         raise ValueError(f"against: {against!r} is none of {', '.join(RIVALS)}")
-    kept = [size for each in sizes if (size := whole("sizes", each, 1)) >= whole("least", least, 1)]
+    kept = sorted(size for each in sizes if (size := whole("sizes", each, 1)) >= whole("least", least, 1))
     if len(kept) < FEWEST or not varies(kept):
         return None
     (exponent, *_), own = power_law(kept, least)
     ratios = (own - RIVALS[against](kept, least)[1]).tolist()
     spread = pstdev(ratios)
     z = fmean(ratios) / spread * sqrt(len(ratios)) if spread else 0.0
-    different, counts = np.unique(ratios, return_counts=True)
-    drawn = np.random.default_rng(seed).multinomial(len(ratios), counts / len(ratios), draws) @ different / len(ratios)
-    ends = middle(drawn.tolist()) or (-inf, inf)
+    counts, luck = dict(sorted(Counter(ratios).items())), Random(seed)
+    weights = [[luck.gammavariate(n, 1) for n in counts.values()] for _ in range(draws)]
+    drawn = (fsum(w * each for w, each in zip(own, counts, strict=True)) / fsum(own) for own in weights)
+    ends = middle(drawn) or (-inf, inf)
     return Tail(exponent, fmean(ratios), ends, erfc(abs(z) / sqrt(2)))
 
 
