@@ -55,14 +55,16 @@ def test_who_follows_and_who_does_not(tmp_path: Path, names: str) -> None:
     """b copies a, whose own acts are two of three up: H(⅓) bits. c answers alike whatever a does: none."""
     a, b, c = names
     runs = family(tmp_path, names)
-    found = values(compared(runs, 99))
+    again = {"parent": "p", "tick": 5, "replicate": 1}
+    runs.append(Relative(id="again", record=runs[3].record, scenario={}, **again))  # type: ignore[arg-type]
+    found = values(compared(runs))
     assert found.keys() == {f"influence.causal agent={a} other={b}", f"influence.causal agent={a} other={c}"}
     follows, ignores = found[f"influence.causal agent={a} other={b}"], found[f"influence.causal agent={a} other={c}"]
     assert follows.value == pytest.approx(-2 / 3 * log2(2 / 3) - 1 / 3 * log2(1 / 3))
     assert (follows.n, follows.n_clusters, follows.flags) == (9, 1, ("n_clusters<2",))
     assert follows.null["p"] < 0.06
     assert (ignores.value, ignores.null["p"]) == (0, 1)
-    assert values(compared(runs[::-1], 99))[f"influence.causal agent={a} other={b}"].value == follows.value
+    assert values(compared(runs[::-1], 9))[f"influence.causal agent={a} other={b}"].value == follows.value
 
 
 def test_what_is_no_fork_of_an_act_does_not_count(tmp_path: Path) -> None:

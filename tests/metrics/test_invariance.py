@@ -40,7 +40,7 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("worlds.games.openspiel_outcomes:mean_return", "worlds.games.openspiel_outcomes:outcomes"),
     ),
     "games/pd_round_robin.yaml": (
-        ("tables=3", "world.rounds=6"),
+        ("tables=2", "world.rounds=6"),
         (
             "sim.metrics.safety.trends:all",
             "sim.metrics.society.economy:welfare",

@@ -5,7 +5,7 @@ each act that is to be compared, and `--control`; then `agora measure RUN --acro
 sim.metrics.society.forked_influence:compared`. A state is a table of a run at the moment of such forks. What the first
 agent does there, and what the other does in its first decision that could have seen it, are read from all of them, the
 untreated runs among them, whose acts say what the first one's own policy is. Answers are taken as they are, so that
-they have to be choices; each fork is one sample of its own luck.
+they have to be choices; each fork is one sample of its own luck, once however often it was made.
 """
 
 from __future__ import annotations
@@ -61,9 +61,10 @@ def samples(
     found: dict[tuple[AgentId, AgentId], list[Sample]] = defaultdict(list)
     left: Counter[tuple[AgentId, AgentId]] = Counter()
     for (parent, tick), there in forks.items():
-        controls = [whole[parent], *(one for one in there if not one.change)]
-        for agent in sorted({made for one in there if (made := _made_to_act(one.change))}):
-            treated = [one for one in there if _made_to_act(one.change) == agent]
+        once = {(one.replicate, one.change): one for one in there} | {(0, ""): whole[parent]}
+        controls = [one for (_, change), one in once.items() if not change]
+        for agent in sorted({made for _, change in once if (made := _made_to_act(change))}):
+            treated = [one for (_, change), one in once.items() if _made_to_act(change) == agent]
             when = {table: at for one in treated for table, at in _forced(frames(one.record), agent)}
             for one in (*controls, *treated):
                 for table, at in when.items():
