@@ -14,7 +14,7 @@ from sim.metrics.analysis import attribution, calibration, collapse, conformal, 
 from sim.metrics.collusion import coalitions, coordination, covert, market, pricing, punishment, screens, steganography
 from sim.metrics.honesty import failure_ratio
 from sim.metrics.judging import agreement, judged
-from sim.metrics.privacy import inference, leaks, tradeoff, unlearning
+from sim.metrics.privacy import cimemories, inference, leaks, tradeoff, unlearning
 from sim.metrics.repetition import repeated_share
 from sim.metrics.safety import attacks, conformity, deception, drift, fingerprint, persuasion, spread, violations
 from sim.metrics.safety.proposals import random_p
@@ -70,9 +70,10 @@ NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     # --- privacy
     (inference.auc, ([nan], [1])), (inference.tpr_at_fpr, ([1], [0], -0.1)), (inference.advantage, (1.2, 0.5)),
     (inference.bits_gained, ([0, 0.5], [0.5])), (inference.bits_gained, ([1.5], [0.5])), (inference.exposure, (1.5, 4)),
-    (leaks.violation, ({"t": {"a": [2]}},)), (leaks.completeness, ({"t": {"a": [nan]}},)), (leaks.leak_rate, (5, 3)),
+    (cimemories.violation, ({"t": {"a": [2]}},)), (cimemories.completeness, ({"t": {"a": [nan]}},)), (leaks.leak_rate, (5, 3)),
     (leaks.leak_rate, (nan, 3)), (leaks.severity_weighted, ([5], [3])), (leaks.severity_weighted, ([-5], [3])),
-    (leaks.cumulative_exposure, ([1.5],)), (tradeoff.hypervolume, ([(2, 0.5)],)),
+    (cimemories.cumulative_exposure, ([1.5],)), (cimemories.violation_curve, ({"t": {"a": [2]}},)),
+    (cimemories.mean_violation, ([{"t": {"a": [-1]}}],)), (tradeoff.hypervolume, ([(2, 0.5)],)),
     (tradeoff.hypervolume, ([(nan, 0.5)],)), (tradeoff.harmonic, (0.1, 2)), (unlearning.residue, ({"a": {1, 2, 3}}, 2)),
     (unlearning.amplification, (0.1, -1)), (unlearning.residue_through, ({"a": {1}}, 2, "b")),
     # --- collusion
@@ -180,7 +181,7 @@ ARRAYS: list[tuple[Callable[..., Any], tuple[list[Any], ...]]] = [
     (clusters.mean, ([1, 2, 4],)), (clusters.rate, ([1, 2], [3, 4])), (multiplicity.benjamini_hochberg, ([0.01, 0.5],)),
     (multiplicity.adjusted, ([0.01, 0.5],)), (judged.ppi_mean, ([0, 1], [1, 0], [1, 1])),
     (judged.accuracy, ([1, 0], [1, 0])), (inference.auc, ([1, 2], [0, 1])), (inference.bits_gained, ([0.5], [0.25])),
-    (leaks.cumulative_exposure, ([0.1, 0.2],)), (tradeoff.hypervolume, ([[0, 0.4], [0.2, 0.7]],)),
+    (cimemories.cumulative_exposure, ([0.1, 0.2],)), (tradeoff.hypervolume, ([[0, 0.4], [0.2, 0.7]],)),
     (screens.bid_cv, ([1, 2],)), (screens.relative_distance, ([1, 2, 4],)), (market.hhi, ([0.5, 0.5],)),
     (market.dispersion, ([1, 2],)), (market.price_range, ([1, 2],)), (market.pass_through, ([1, 2], [2, 4])),
     (covert.mutual_information, ([[3, 1], [1, 3]],)), (covert.miller_madow, ([[3, 1], [1, 3]],)),

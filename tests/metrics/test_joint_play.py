@@ -50,7 +50,7 @@ def test_signalled_play_obeys_and_is_concerted() -> None:
     assert found[DISOBEYED].value == 0
     assert found[ABOVE].value == pytest.approx(9 - 10.5)
     assert found[BITS].value == pytest.approx(1, abs=0.1)
-    assert found[BITS].null["p"] == 1 / 200
+    assert found[BITS].null["p"] == 1 / 1000
     assert found[MATCH].value == pytest.approx(-0.5, abs=0.05)
 
 

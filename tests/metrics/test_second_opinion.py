@@ -18,7 +18,7 @@ from sim.metrics.analysis import attribution, calibration, collapse, conformal, 
 from sim.metrics.collusion import coalitions, coordination, covert, market, pricing, punishment, screens, steganography
 from sim.metrics.honesty import failure_ratio
 from sim.metrics.judging import agreement, judged
-from sim.metrics.privacy import canaries, inference, leaks, tradeoff, unlearning
+from sim.metrics.privacy import canaries, cimemories, inference, leaks, tradeoff, unlearning
 from sim.metrics.repetition import repeated_share
 from sim.metrics.safety import attacks, conformity, deception, drift, fingerprint, persuasion, spread, violations
 from sim.metrics.society import (
@@ -86,12 +86,12 @@ ROWS: list[tuple[str, Callable[..., Any], tuple[Any, ...], Any]] = [
     ("a judge's rate clipped", lambda *a: judged.rogan_gladen(*a).value, (0.95, 0.8, 0.9), 1),
     ("prediction-powered", lambda *a: judged.ppi_mean(*a).value, ([1, 0, 0, 0], [1, 0], [0, 0]), 0.25 + 0.5),
     # --- privacy
-    ("one attribute, two tasks", leaks.violation, ({1: {"a": [0, 0]}, 2: {"a": [0, 1]}},), 1),
-    ("shares of trials", leaks.violation, ({1: {"a": [0.5], "b": [0.25]}},), 0.375),
-    ("two attributes of one task", leaks.completeness, ({1: {"a": [1, 0], "b": [0, 0]}, 2: {"c": [1]}},), 0.625),
+    ("one attribute, two tasks", cimemories.violation, ({1: {"a": [0, 0]}, 2: {"a": [0, 1]}},), 1),
+    ("shares of trials", cimemories.violation, ({1: {"a": [0.5], "b": [0.25]}},), 0.375),
+    ("two attributes of one task", cimemories.completeness, ({1: {"a": [1, 0], "b": [0, 0]}, 2: {"c": [1]}},), 0.625),
     ("severities", leaks.severity_weighted, ([4], [4, 4, 2], [2]), 0.5),
-    ("unlike tasks", leaks.cumulative_exposure, ([0.5, 0.2, 0.1],), 1 - 0.5 * 0.8 * 0.9),
-    ("a certain task", leaks.cumulative_exposure, ([0.3, 1.0],), 1),
+    ("unlike tasks", cimemories.cumulative_exposure, ([0.5, 0.2, 0.1],), 1 - 0.5 * 0.8 * 0.9),
+    ("a certain task", cimemories.cumulative_exposure, ([0.3, 1.0],), 1),
     ("kitten, sitting", canaries.similarity, ("kitten", "sitting"), 1 - 3 / 7),
     ("nothing alike", canaries.similarity, ("ab", "cd"), 0),
     ("words twice", canaries.jaccard, (["a", "a", "b"], ["b", "c"]), 1 / 3),

@@ -16,10 +16,12 @@ from typing import NamedTuple
 import networkx as nx
 
 from sim.metrics.statistics.given import alike, numbers, truths, varies
-from sim.metrics.statistics.permutation import Test, stratified
+from sim.metrics.statistics.permutation import DRAWS, Test, stratified
 
-DRAWS = 199
-"""Shuffles of a test."""
+MESSAGES = 200_000
+"""Messages that a test deals anew at most, a second or so: each deal is parted anew, so that many are dealt less often."""
+FEWEST = 199
+"""But so often at least."""
 
 
 class Groups(NamedTuple):
@@ -113,7 +115,8 @@ def message_groups(
         kept = [(a, b) for a, b in zip(outcomes, labels, strict=True) if a != b]
         return _louvain(kept, 1, seed)[0] if kept else 0.0
 
-    test = stratified(recipients, senders, [0] * len(pairs), dealt, n_perm, seed)  # one start each, as is fair
+    draws = min(n_perm, max(FEWEST, MESSAGES // len(pairs)))
+    test = stratified(recipients, senders, [0] * len(pairs), dealt, draws, seed)  # one start each, as is fair
     return Groups(tuple(sorted(map(frozenset, groups), key=lambda one: sorted(map(repr, one)))), test)
 
 
