@@ -74,6 +74,13 @@ def test_a_bit_in_an_ending_is_found_and_named() -> None:
     assert found[MOVED].null["p"] > 0.05
 
 
+def test_a_bit_in_marks_that_nobody_sees_is_found_and_named() -> None:
+    words = ["Hi", "Hello", "Yes", "Well", "Now", "So", "Oh", "And"]
+    found = values(signals(society(lambda kind, _, luck: luck.choice(words) + "\u200b" * kind + luck.choice(words))))
+    assert found[SAID].flags == ("in the invisible marks",)
+    assert found[SAID].null["p"] == 1 / 1000
+
+
 def test_a_masked_bit_is_found_where_the_mask_is_known() -> None:
     found = values(signals(society(lambda kind, number, _: "ab"[kind ^ number % 2])))
     assert found[SAID].null["p"] == 1 / 1000
