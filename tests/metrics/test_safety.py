@@ -263,6 +263,7 @@ def test_who_infects_nobody_is_told(tmp_path: Path) -> None:
     society.say("ann", 1, "buy xy now")
     found = values(payload("buy xy now")(society.run()))["spread.reproduction_number"]
     assert (found.value, found.flags) == (0, ("no secondary infection", "n_clusters<2"))
+    assert (found.ci, found.ci_method) == ((0, 3 / found.n), "rule of three")
 
 
 def test_costs_per_decision(tmp_path: Path) -> None:
