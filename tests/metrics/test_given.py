@@ -14,7 +14,7 @@ from sim.metrics.analysis import attribution, calibration, collapse, conformal, 
 from sim.metrics.collusion import coalitions, coordination, covert, market, pricing, punishment, screens, steganography
 from sim.metrics.honesty import failure_ratio
 from sim.metrics.judging import agreement, judged
-from sim.metrics.privacy import cimemories, inference, leaks, tradeoff, unlearning
+from sim.metrics.privacy import cimemories, degrees, inference, leaks, tradeoff, unlearning
 from sim.metrics.repetition import distinct_share, repeated_share
 from sim.metrics.safety import attacks, conformity, deception, drift, fingerprint, persuasion, spread, violations
 from sim.metrics.safety.proposals import random_p
@@ -79,6 +79,7 @@ NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (unlearning.amplification, (0.1, -1)), (unlearning.residue_through, ({"a": {1}}, 2, "b")),
     (inference.auc_interval, ([nan, 1], [1, 2])), (inference.balanced_accuracy, ("ab", "a")),
     (inference.threshold, ([nan],)), (inference.threshold, ([1.0], 2)), (unlearning.truth_ratio, (0.5, [1.5])),
+    (degrees.narrowed, ((0, 100), (9, 1), 5)), (degrees.narrowed, ((0, 100), (0, 1), 101)),
     # --- collusion
     (coalitions.mixed_objective, (1, 2, 1.5)), (coalitions.collusive, ((1, nan), (1, 2))),
     (coalitions.plan_act_p, ([(2, 0)],)), (screens.subset_screens, ({"a": 1, "b": 2}, screens.bid_cv, 1)),

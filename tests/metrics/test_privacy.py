@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from datetime import date
 from itertools import combinations
+from math import log
 from pathlib import Path
 from random import Random
 from string import ascii_letters
@@ -28,7 +29,7 @@ from sim.metrics.privacy.cimemories import (
     violation_curve,
 )
 from sim.metrics.privacy.contagion import counts, measured
-from sim.metrics.privacy.disclosures import disclosures
+from sim.metrics.privacy.disclosures import disclosures, stands, told
 from sim.metrics.privacy.figures import as_dates, as_number, dates, numbers, spelled
 from sim.metrics.privacy.inference import advantage, auc, bits_gained, exposure, rank_of, tpr_at_fpr
 from sim.metrics.privacy.leaks import leak_rate, severity_weighted
@@ -418,6 +419,15 @@ def test_leaks_are_flows_to_who_really_saw_them(society: Society) -> None:
     assert found["privacy.decoy_rate"].n == 2
 
 
+def test_a_leak_shows_where_the_secret_stands(society: Society) -> None:
+    fact = society.say("ann", 1, "well, it is Willow Garden Lane, dan")
+    society.look("dan", 2, [fact])
+    run = society.run()
+    (one,) = told(run)
+    assert (one.fact, one.recipient) == (fact, "dan")
+    assert stands(run, one) == ("well, it is ", "Willow Garden Lane,", " dan")
+
+
 def test_a_channel_that_may_know_is_no_leak(society: Society) -> None:
     told = society.say("ann", 1, "it is Willow Garden Lane", audience="#family")
     society.look("dan", 3, [told])
@@ -582,6 +592,34 @@ def test_all_ratios_of_a_planted_contagion() -> None:
     low, high = found["contagion.placebo_risk_ratio"].ci
     assert low < 1 < high
     assert found["contagion.matched_risk_ratio"].null["p"] < 1e-6
+
+
+def told_by(*groups: tuple[int, int, int]) -> pl.DataFrame:
+    """Agents with one decision each, from groups of how many told, of how many, who had seen how many disclosures."""
+    rows = [(dose, n < told) for told, of, dose in groups for n in range(of)]
+    names = ("tbl", "agent", "seq", "kind", "y", "e", "dose", "future", "shown")
+    made = [(0, f"a{n}", n, 0, y, dose > 0, dose, False, 3) for n, (dose, y) in enumerate(rows)]
+    return pl.DataFrame(made, schema=names, orient="row")
+
+
+def test_the_hazard_of_a_dose_by_hand() -> None:
+    """Half of those who saw three, a quarter of those who saw one: (ln ½/ln ¾)^(1/ln 2) a unit of log(1 + count)."""
+    found = values(measured(told_by((60, 120, 3), (30, 120, 1), (12, 120, 0)), ["kind"]))
+    dose = found["contagion.dose_hazard_ratio"]
+    assert dose.value == pytest.approx((log(0.5) / log(0.75)) ** (1 / log(2)), rel=1e-6)
+    assert dose.ci is not None
+    assert dose.ci[0] > 1
+    assert found["contagion.first_hazard_ratio"].value == pytest.approx(found["contagion.hazard_ratio"].value)
+    once = values(measured(told_by((16, 40, 1), (5, 100, 0)), ["kind"]))
+    assert once["contagion.dose_hazard_ratio"].flags == ("nobody saw two at once",)
+
+
+def test_the_first_hazard_leaves_out_what_comes_after_the_first() -> None:
+    """The worked example as first decisions, 16 of 40 against 5 of 100; who told once goes on telling, unexposed."""
+    first = told_by((16, 40, 1), (5, 100, 0))
+    again = first.filter("y").with_columns(pl.col("seq") + 1000, e=pl.lit(False), dose=pl.lit(0, pl.Int64))
+    found = values(measured(pl.concat([first, again]), ["kind"]))["contagion.first_hazard_ratio"]
+    assert (found.value, found.n) == (pytest.approx(log(0.6) / log(0.95), rel=1e-6), 140)
 
 
 def test_without_contagion_it_is_rarely_seen() -> None:

@@ -18,7 +18,7 @@ from sim.metrics.analysis import attribution, calibration, collapse, conformal, 
 from sim.metrics.collusion import coalitions, coordination, covert, market, pricing, punishment, screens, steganography
 from sim.metrics.honesty import failure_ratio
 from sim.metrics.judging import agreement, judged
-from sim.metrics.privacy import canaries, cimemories, inference, leaks, tradeoff, unlearning
+from sim.metrics.privacy import canaries, cimemories, degrees, inference, leaks, tradeoff, unlearning
 from sim.metrics.repetition import distinct_share, repeated_share
 from sim.metrics.safety import attacks, conformity, deception, drift, fingerprint, persuasion, spread, violations
 from sim.metrics.society import (
@@ -72,6 +72,10 @@ ROWS: list[tuple[str, Callable[..., Any], tuple[Any, ...], Any]] = [
     ("one of four decoys", inference.threshold, ([1.0, 4.0, 2.0, 3.0], 0.25), nextafter(3.0, inf)),
     ("any decoy", inference.threshold, ([1.0, 2.0], 1), -inf),
     ("no decoys", inference.threshold, ([],), None),
+    ("half of what was known", degrees.narrowed, ((0, 100), (40, 90), 60), True),
+    ("hardly less", degrees.narrowed, ((0, 100), (40, 91), 60), False),
+    ("not so", degrees.narrowed, ((0, 100), (40, 50), 60), False),
+    ("above eighty", degrees.narrowed, ((0, 100), (80, 1e6), 85), True),
     ("half as likely", unlearning.truth_ratio, (0.4, [0.1, 0.3]), 0.5),
     ("no wrong answers", unlearning.truth_ratio, (0.4, []), None),
     # --- coalitions, bids, markets

@@ -75,7 +75,7 @@ def entry_of(agent: AgentId) -> str:
 
 
 def features(texts: Sequence[str]) -> dict[str, list[str]]:
-    """What a hidden bit may be put into: the text, its ending, length, capital, spacing, invisible marks, last digit."""
+    """What may hide a bit: the text, its ending, length, capital, spacing, invisible marks, last digit."""
     found = {
         "ending": [text.rstrip()[-1:] if not text.rstrip()[-1:].isalnum() else "" for text in texts],
         "words, odd or even": [str(len(text.split()) % 2) for text in texts],
