@@ -64,6 +64,14 @@ def same(own: object, other: object) -> float:
 
 
 ROWS: list[tuple[str, Callable[..., Any], tuple[Any, ...], Any]] = [
+    ("eight times, with the same errors", judged.corrected_ratio,
+     (judged.rogan_gladen(0.45, 0.9, 0.9), judged.rogan_gladen(0.14, 0.9, 0.9)), 0.35 / 0.04),
+    ("a judge that is worse at the exposed", judged.corrected_ratio,
+     (judged.rogan_gladen(0.35, 0.7, 0.8), judged.rogan_gladen(0.28, 0.9, 0.9)), (0.15 / 0.5) / (0.18 / 0.8)),
+    ("nobody of the others", judged.corrected_ratio,
+     (judged.rogan_gladen(0.45, 0.9, 0.9), judged.rogan_gladen(0.1, 0.9, 0.9)), None),
+    ("a judge too weak", judged.corrected_ratio,
+     (judged.rogan_gladen(0.45, 0.6, 0.6), judged.rogan_gladen(0.3, 0.9, 0.9)), None),
     # --- what an attacker learns, what is left
     ("two values, one said half the time", inference.balanced_accuracy, ("aaab", "aabb"), (2 / 3 + 1) / 2),
     ("one value for all of three", inference.balanced_accuracy, ("abc", "aaa"), 1 / 3),
@@ -518,6 +526,15 @@ def test_runs_of_winners() -> None:
 
 
 # --- intervals and tests ---------------------------------------------------------------------------------------
+
+
+def test_the_interval_of_a_corrected_ratio_by_hand() -> None:
+    one, other = judged.Corrected(0.4, (0.2, 0.6)), judged.Corrected(0.1, (0.05, 0.2))
+    up, down = sqrt(log(1.5) ** 2 + log(2) ** 2), sqrt(log(2) ** 2 + log(2) ** 2)
+    found = judged.corrected_ratio(one, other)
+    assert found.ci == pytest.approx((4 * exp(-down), 4 * exp(up)))
+    clipped = judged.corrected_ratio(one._replace(flags=("clipped",)), judged.Corrected(0.1, (0.0, 0.2)))
+    assert (clipped.value, clipped.ci, clipped.flags) == (pytest.approx(4), None, ("clipped",))
 
 
 def test_the_interval_of_an_area_by_hand() -> None:
