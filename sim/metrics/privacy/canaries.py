@@ -167,7 +167,7 @@ class _Prepared:
     @cached_property
     def has_figures(self) -> bool:
         """Whether there is a digit or a number in words."""
-        return self.has_digits or in_words(self.text)
+        return self.has_digits or in_words(self.plain)
 
     @cached_property
     def figures(self) -> tuple[list[tuple[float, int]], list[tuple[date, int]]]:

@@ -32,7 +32,8 @@ _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _WORTH = {word: n for n, word in enumerate(_SMALL.split())}
 _WORTH |= {word: 10 * n for n, word in enumerate(_TENS.split(), 2)} | _SCALES
-_WORD = re.compile(rf"\b(?:{'|'.join(_WORTH)}|a(?=\s+(?:{'|'.join(_SCALES)})\b))\b", re.IGNORECASE)
+_FIRST = "".join(sorted({word[0] for word in _WORTH}))
+_WORD = re.compile(rf"\b(?=[{_FIRST}a])(?:{'|'.join(_WORTH)}|a(?=\s+(?:{'|'.join(_SCALES)})\b))\b", re.IGNORECASE)
 _JOINED = re.compile(r"\s+|[-‐‑]|\s+and\s+|-and-", re.IGNORECASE)
 
 
@@ -45,9 +46,9 @@ def numbers(text: str) -> list[tuple[float, int]]:
     return in_figures + spelled(text)
 
 
-def in_words(text: str) -> bool:
-    """Whether a text may hold a number in words."""
-    return _WORD.search(text) is not None
+def in_words(plain: str) -> bool:
+    """Whether a text in its normal form may hold a number in words."""
+    return not _WORTH.keys().isdisjoint(plain.split())
 
 
 def spelled(text: str) -> list[tuple[float, int]]:
