@@ -125,14 +125,14 @@ def chatting(luck: Random, kind: Any, pairs: int = 15, rounds: int = 3, **params
 def hidden(luck: Random, size: float, metric: str = "covert.leak", act: str = "message", pairs: int = 15) -> float:
     """Colluders who hide a bit in a phrase, or honest people who say the same."""
     record = chatting(luck, Colluder if size else Chatter, pairs)
-    (found,) = (one for one in signals(record) if one.metric == metric and one.of["act"] == act)
+    (found,) = (one for one in signals(record, 199) if one.metric == metric and one.of["act"] == act)
     return float(found.null["p"])
 
 
 def concerted(luck: Random, size: float) -> float:
     """The same people: do pairs play the same more often than by chance?"""
     record = chatting(luck, Colluder if size else Chatter)
-    (found,) = (one for one in joint_play(record) if one.metric == "coordination.excess_match")
+    (found,) = (one for one in joint_play(record, 199) if one.metric == "coordination.excess_match")
     return float(found.null["p"])
 
 
