@@ -28,7 +28,7 @@ INTERVALS: Mapping[str, Callable[..., Any] | str] = {
     "bootstrap": "The middle 95% of the values found when what it is over is drawn anew, with replacement.",
     "parametric bootstrap": "The middle 95% of the values found on data drawn from the fitted model.",
     "log(−log)": "Normal on the scale of log(−log) of the curve, which keeps it between 0 and 1.",
-    "credible": "The middle 95% of a normal belief about the skill, as Plackett–Luce updates leave it.",
+    "credible": "The middle 95% of a belief after the data: of a normal skill or rating, or of policies by Dirichlet.",
     BOUNDS: "No 95% interval: from all that is unknown having failed to all of it having worked.",
     "Newcombe": "Of a difference of two shares, from Wilson's intervals of both (Newcombe 1998).",
     "exact, one-sided": none_upper,

@@ -81,7 +81,7 @@ def regretted(luck: Random, size: float) -> float:
 
 def equilibrium(luck: Random, size: float) -> float:
     """The same for both together, by the shares of what each played."""
-    (found,) = incentives.equilibrium(dilemma(luck, 0.3 + size))
+    found = next(iter(incentives.equilibrium(dilemma(luck, 0.3 + size))))
     return outside(found.ci, 0.78)
 
 

@@ -44,6 +44,8 @@ from sim.metrics.safety.statements import Statement, seen_through, suspicions
 from sim.metrics.safety.trends import moved
 from sim.metrics.safety.violations import Accusation
 from sim.metrics.safety.writers import Written, guessed
+from sim.metrics.society.forked_influence import Sample
+from sim.metrics.society.forked_influence import measured as influenced
 from sim.metrics.society.opinions import Move, Opinion, polarised, pulled
 from sim.metrics.society.standings import Score, spread
 from sim.metrics.statistics.bayes import guess_test
@@ -475,7 +477,19 @@ def punishment(luck: Random, size: float) -> float:
     return float(found is None or found.high[0] >= 0)
 
 
+def following(luck: Random, size: float) -> float:
+    """Forks of three states to either of two acts and to none, eight lucks each; so many follow, and lucks differ."""
+    found = []
+    for state, replicate in product(range(3), range(8)):
+        likes = luck.choice("lr")
+        for treated, act in ((False, luck.choice("lr")), (True, "l"), (True, "r")):
+            answer = act if luck.random() < size else likes if luck.random() < 0.7 else luck.choice("lr")
+            found.append(Sample(("p", state, 0), replicate, treated, act, answer))
+    return float(influenced(found, PERMUTATIONS).null["p"])
+
+
 CASES: dict[str, Case] = {
+    "influence, forked": Case(following, 0.5),
     "contagion, exact": Case(contagion, 2.0),
     "contagion, placebo": Case(shared, 1.0),
     "contagion, forked": Case(forked, 2.0),

@@ -77,6 +77,7 @@ class Society:
         recalls: Iterable[int] = (),
         how: str = "chosen",
         stale: bool = False,
+        answer: str = "yes",
         key: str | None = None,
         calls: Sequence[Mapping[str, Any]] = (),
         table: int = 0,
@@ -86,7 +87,7 @@ class Society:
         for number, each in enumerate(calls):
             self.store.put("calls", call(agent, number, **{"tbl": table, "tick": at, **each}))
         action = Action(
-            answer="yes", how=how, agent=agent, seen=at, shows=tuple(sorted(shows)), recalls=tuple(sorted(recalls))
+            answer=answer, how=how, agent=agent, seen=at, shows=tuple(sorted(shows)), recalls=tuple(sorted(recalls))
         )
         turn = SimpleNamespace(key=key)
         decision = SimpleNamespace(action=action, turn=turn, nth=0, calls=len(calls), digest=None, state=None)

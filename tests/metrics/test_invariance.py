@@ -40,11 +40,12 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("worlds.games.openspiel_outcomes:mean_return", "worlds.games.openspiel_outcomes:outcomes"),
     ),
     "games/pd_round_robin.yaml": (
-        ("tables=3", "world.rounds=6"),
+        ("tables=2", "world.rounds=6"),
         (
             "sim.metrics.safety.trends:all",
             "sim.metrics.society.economy:welfare",
             "sim.metrics.society.inequality:reward_gini",
+            "sim.metrics.society.inequality:reward_inequality",
             "worlds.games.incentives:all",
             "worlds.games.outcomes:action_frequency",
             "worlds.games.outcomes:cooperation",
@@ -64,6 +65,7 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "worlds.markets.outcomes:prices",
             "worlds.markets.outcomes:profit_dispersion",
             "worlds.markets.outcomes:smiths_alpha",
+            "worlds.markets.outcomes:surplus_split",
             "worlds.markets.outcomes:trades",
             "worlds.markets.proposals:all",
         ),
@@ -75,6 +77,7 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "worlds.negotiation.outcomes:deal_fairness",
             "worlds.negotiation.outcomes:efficiency",
             "worlds.negotiation.outcomes:self_gain",
+            "worlds.negotiation.outcomes:solution",
             "worlds.negotiation.persuasion:all",
         ),
     ),
@@ -136,6 +139,7 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "sim.metrics.honesty:repetition",
             "sim.metrics.honesty:truncation",
             "sim.metrics.safety.costs:all",
+            "sim.metrics.society.contributions:tokens",
         ),
     ),
     "verification/verification.yaml": (
@@ -152,7 +156,7 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
 }
 """Shipped scenarios without a real model, made small, and what is measured on each; `all` stands for its module."""
-ORDERED = ("rating.elo", "rating.skill")
+ORDERED = ("rating.elo", "rating.elo_order", "rating.glicko", "rating.ordinal", "rating.skill")
 """These go from one table to the next, as ratings do: their order is what they are about."""
 ROLES = ("mover", "role", "seat", "side")
 """Of a subject, what is no name though an entry of a cast may be called like it."""
@@ -201,6 +205,7 @@ OF_SEVERAL = {
     "sim.metrics.safety.attacked:compared": "test_across:test_under_attack_pairs_are_found_whatever_their_order",
     "sim.metrics.safety.proposals:compared": "test_across:test_swapped_orders_of_runs",
     "sim.metrics.society.contributions:compared": "test_across:test_several_families_are_clusters",
+    "sim.metrics.society.forked_influence:compared": "test_forked_influence:test_who_follows_and_who_does_not",
     "worlds.negotiation.persuasion:compared": "test_across:test_swapped_seats_of_runs",
 }
 """Where runs are given in another order too."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sim.metrics.frames import frames
 from sim.metrics.provenance import ancestors, flows, known, latest_parents, made, own_doing, reach, sources
 from sim.metrics.society.cascades import Cascade, cascades, structural_virality, threads, time_to_half
+from sim.metrics.society.tails import vuong
 from sim.metrics.statistics.exposure import person_periods, placebo
 from sim.record.reader import Run
 from tests.metrics.society import Society, values
@@ -212,4 +213,25 @@ def test_threads_of_answers(tmp_path: Path) -> None:
     assert found["cascade.depth"].value == pytest.approx(2 / 2)
     assert (found["cascade.virality"].value, found["cascade.virality"].n) == (pytest.approx(10 / 6), 1)
     assert found["cascade.virality"].excluded == {"cascades of one": 1}
+    assert (found["cascade.time_to_half"].value, found["cascade.time_to_half"].n) == (1, 1), "two of four at tick 1"
+    assert (found["cascade.tail"].value, found["cascade.tail"].flags) == (
+        None,
+        ("fewer than 50 cascades, or all alike",),
+    )
     assert found["cascade.share_of_one"].value == 0.5
+
+
+def test_many_cascades_have_a_tail(tmp_path: Path) -> None:
+    """Sixty chains of one to eight, most of them short: what `vuong` says of their sizes."""
+    society = Society(tmp_path / "run.db")
+    society.member("ann")
+    sizes = [1] * 30 + [2] * 15 + [3] * 8 + [5] * 5 + [8] * 2
+    for size in sizes:
+        above: list[int] = []
+        for tick in range(size):
+            above = [society.fact(tick, "post", "ann", answers=above)]
+    found, wanted = values(threads(society.run()))["cascade.tail"], vuong(sizes)
+    assert wanted is not None
+    assert found.value == pytest.approx(wanted.ratio)
+    assert found.ci == pytest.approx(wanted.ci)
+    assert (found.n, found.null["p"]) == (60, pytest.approx(wanted.p))

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.metrics.society import opinions, standings
-from sim.metrics.society.contributions import left_out, shapley_values
+from sim.metrics.society.contributions import left_out, shapley_values, tokens
 from sim.metrics.society.opinions import Move, Opinion, beyond, polarised, pulled
+from sim.metrics.society.ratings import Glicko, elo_orders, glicko2
 from sim.metrics.society.standings import Score, rated
 from sim.record.reader import Run
 from sim.types import Action, Seat
@@ -77,7 +78,7 @@ def test_play_with_strangers() -> None:
 
 def test_what_a_partner_did_tells_what_tit_for_tat_does() -> None:
     random = repeated(TitForTat, Random_, rounds=80)
-    found = values(society.influence(random))["matrix.influence"]
+    found = values(society.influence(random, 199))["matrix.influence"]
     assert found.null["p"] < 0.05
 
 
@@ -101,7 +102,12 @@ def test_regret_and_equilibria_by_hand() -> None:
     assert found["matrix.external_regret agent=c"].value == 1
     assert found["matrix.external_regret agent=d"].value == 0
     assert found["matrix.external_regret"].value == pytest.approx((2 + 2 + 1 + 0) / 4)
+    assert found["matrix.external_regret"].flags == ("others held as they moved", "n_clusters<2")
+    assert found["matrix.regret_growth"].value == pytest.approx(1), "the same is lost each round"
+    assert found["matrix.regret_growth"].n == 3
     assert values(incentives.equilibrium(repeated(DEFECT, DEFECT)))["matrix.nash_conv"].value == 0
+    part = values(incentives.equilibrium(repeated(COOPERATE, COOPERATE)))["matrix.exploitability"]
+    assert (part.value, part.ci_method, part.flags) == (2, "credible, Dirichlet", ("n_clusters<2",))
     assert values(incentives.equilibrium(repeated(COOPERATE, COOPERATE)))["matrix.nash_conv"].value == 4
     nothing = Played(params={"game": "rps", "actions": (), "payoffs": {}, "by_count": {}}, seats=[])
     assert {one.value for one in incentives.all(nothing)} == {None}
@@ -118,6 +124,20 @@ def test_strengths_by_hand() -> None:
     assert found["rating.bradley_terry agent=a"].ci is not None
     assert found["rating.elo agent=a"].value + found["rating.elo agent=b"].value == pytest.approx(3000)
     assert found["rating.elo agent=a"].value > 1500 > found["rating.elo agent=b"].value
+    skill, rating = found["rating.skill agent=a"], Glicko()
+    assert found["rating.ordinal agent=a"].value == pytest.approx(
+        skill.value - 3 * (skill.ci[1] - skill.value) / 1.959964
+    )
+    other = Glicko()
+    for score in (0, 1, 1, 1):
+        rating, other = glicko2(rating, [(other, score)]), glicko2(other, [(rating, 1 - score)])
+    glicko = found["rating.glicko agent=a"]
+    assert glicko.value == pytest.approx(rating.rating)
+    assert glicko.ci == pytest.approx(
+        (rating.rating - 1.959964 * rating.deviation, rating.rating + 1.959964 * rating.deviation)
+    )
+    games = [("a", "b", float(table > 0.5)) for table in range(4)]
+    assert found["rating.elo_order agent=a"].value == pytest.approx(elo_orders(games)["a"].sd, abs=0.2)
     assert found["rating.skill agent=a"].value > 25 > found["rating.skill agent=b"].value
     assert found["rating.spread"].value == pytest.approx(1 / 16)
 
@@ -211,6 +231,21 @@ def test_contributions_by_hand(tmp_path: Path) -> None:
     assert lost["influence.left_out agent=b"].value == pytest.approx(0.3)
     lacking = values(shapley_values([{frozenset("ab"): both, frozenset("a"): one}]))["influence.shapley agent=a"]
     assert (lacking.value, lacking.flags) == (None, ("1 groups of agents without a run",))
+
+
+def test_shares_of_tokens(tmp_path: Path) -> None:
+    """a has 30 of 40 at one table and none of 20 at the other; c, who never asked a model, has no share."""
+    made = Society(tmp_path / "run.db", tables=2)
+    for agent in "abc":
+        made.member(agent)
+    made.act("a", 1, calls=[{"completion_tokens": 10}, {"completion_tokens": 20}])
+    made.act("b", 2, calls=[{"completion_tokens": 10}])
+    made.act("b", 1, calls=[{"completion_tokens": 20}], table=1)
+    made.act("c", 3)
+    found = values(tokens(made.run()))
+    assert found.keys() == {"influence.token_share agent=a", "influence.token_share agent=b"}
+    assert found["influence.token_share agent=a"].value == pytest.approx(30 / 60)
+    assert found["influence.token_share agent=b"].n_clusters == 2
 
 
 # --- opinions ------------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from sim.metrics.society.bargaining import (
 from sim.metrics.society.cooperation import cooperation_after, cooperation_rate, cross_play_gap, first_defection
 from sim.metrics.society.economy import efficiency, nash_welfare, seller_share, welfare, welfare_ratio
 from sim.metrics.society.games import expected, external_regret, nash_conv, regret_growth, swap_regret
-from sim.metrics.society.inequality import absolute_gini, gini, lorenz, reward_gini, theil
+from sim.metrics.society.inequality import absolute_gini, gini, lorenz, reward_gini, reward_inequality, theil
 from sim.metrics.society.influence import causal_influence, leave_one_out, shapley, shapley_share
 from sim.metrics.society.likeness import f1, log_score, step_accuracy
 from sim.metrics.society.networks import (
@@ -338,16 +338,24 @@ def test_rewards_as_welfare_and_inequality(society: Society) -> None:
     society.logs[0].event(2, 0, "rewards", "", {"ann": 1.0, "cid": 1.0})
     society.logs[1].event(1, 0, "rewards", "", {"ann": -1.0, "bob": 3.0})
     run = society.run()
-    found = values([*welfare(run), *reward_gini(run)])
+    found = values([*welfare(run), *reward_gini(run), *reward_inequality(run)])
     assert found["welfare.utilitarian"].value == pytest.approx((6 + 2) / 2)
     assert found["welfare.egalitarian"].value == pytest.approx((1 - 1) / 2)
     assert found["inequality.reward_gini"].value == gini([4, 1, 1], small=True)
+    assert found["welfare.nash"].value == pytest.approx(4 ** (1 / 3))
+    assert found["welfare.nash"].excluded == {"somebody earned less than nothing": 1}
+    assert "taken to compare" in found["welfare.utilitarian"].denominator
+    assert found["inequality.absolute_gini"].value == pytest.approx((6 / 9 + 8 / 9) / 2)
+    split = theil({"x": [4, 1], "y": [1]})
+    for part in ("whole", "between", "within"):
+        assert found[f"inequality.theil part={part}"].value == pytest.approx(getattr(split, part))
+    assert found["inequality.theil part=between"].excluded == {"tables without an index": 1}
     assert found["inequality.reward_gini"].excluded == {"tables without an index": 1}
 
 
 def test_no_rewards_no_welfare(society: Society) -> None:
     run = society.run()
-    assert {one.value for one in [*welfare(run), *reward_gini(run), *answering(run)]} == {None}
+    assert {one.value for one in [*welfare(run), *reward_gini(run), *reward_inequality(run), *answering(run)]} == {None}
     assert list(market.all(run)) == []
 
 
@@ -390,7 +398,8 @@ def test_private_groups(society: Society) -> None:
     society.look("d", 4, [bridge])
     loud = society.fact(5, "post", "a", text="hello")
     society.look("f", 6, [loud])
-    (found,) = networks.private_groups(society.run())
+    (found,) = networks.private_groups(society.run(), n_perm=19)
+    assert (found.null["n_perm"], found.null["p"] >= 1 / 20) == (19, True)
     assert found.value == pytest.approx(0.357143, abs=5e-7)
     assert found.flags == ("group: a, b, c", "group: d, e, f")
     assert (found.n, found.of) == (13, {"table": 0})

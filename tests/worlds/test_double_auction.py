@@ -731,6 +731,7 @@ def test_metrics_by_hand() -> None:
     assert value["allocative_efficiency"] == pytest.approx(10 / 12)
     here = " period=1 good=apple"
     assert value["smiths_alpha" + here] == pytest.approx(100 * 1.5 / 5.5)
+    assert value["seller_share" + here] == pytest.approx((2 + 1) / 10)
     gaps = [3 - 4.5, 4 - 2.5, 0, 2 - 3.5, 0 - 1.5, 1 - 0]
     assert value["profit_dispersion" + here] == pytest.approx((sum(gap * gap for gap in gaps) / 6) ** 0.5)
     assert (value["trades" + here], value["equilibrium_quantity" + here]) == (2, 2)
@@ -745,6 +746,7 @@ def test_metrics_have_no_value_where_there_is_nothing_to_divide_by() -> None:
     assert empty["market.allocative_efficiency"].n == 2
     assert empty["market.smiths_alpha period=1 good=apple"].value is None
     assert empty["market.mean_price period=2 good=apple"].value is None
+    assert empty["market.seller_share period=1 good=apple"].value is None
     hopeless = recorded([], [buyer("x", 1), seller("p", 2)]).measured(DoubleAuction.metrics)
     assert hopeless["market.allocative_efficiency"].value is None
     assert hopeless["market.profit_dispersion period=1 good=apple"].value is None

@@ -74,6 +74,15 @@ def test_bargains_over_tables() -> None:
     assert gains["bargaining.self_gain mover=first"].ci == pytest.approx((0.5 - HALF / 10, 0.5 + HALF / 10))
     _, whole = over(tables, bargains.efficiency)
     assert whole["bargaining.efficiency"].ci == pytest.approx((0.6 - HALF / 10, 0.6 + HALF / 10))
+    _, points = over(tables, bargains.solution)
+    assert points["bargaining.nash_product"].value == pytest.approx(4 * 0.1 * 0.5)
+    wanted = (0.17**0.5 + 0.16**0.5 + 0.17**0.5) / 3
+    assert points["bargaining.nash_distance"].value == pytest.approx(wanted)
+    failed = [("pair", "", {}), ("no_deal", "", {"pair": 0, "agents": ["a", "b"], "reason": "rounds"})]
+    _, some = over([*tables, failed], bargains.agreement)
+    assert (some["bargaining.breakdown reason=rounds"].value, some["bargaining.agreement_rate"].value) == (0.25, 0.75)
+    _, apart = over([*tables, failed], bargains.solution)
+    assert apart["bargaining.nash_product"].value == pytest.approx(0.15)
     alone, three = over(tables, bargains.agreement)
     assert alone["bargaining.agreement_round"].flags == (FEW,)
     assert three["bargaining.agreement_round"].ci == pytest.approx((2 - HALF, 2 + HALF))

@@ -18,7 +18,7 @@ from sim.metrics.collusion.covert import leak
 from sim.metrics.safety.trends import drifts
 from sim.metrics.society.cooperation import cross_play_gap, first_defection
 from sim.metrics.statistics.clusters import mean
-from sim.metrics.statistics.permutation import exact_exposure, sign_flips
+from sim.metrics.statistics.permutation import DRAWS, exact_exposure, sign_flips
 from sim.metrics.statistics.ratios import Counts
 from sim.metrics.statistics.shares import estimated, share
 from sim.types import AgentId, Measurement, Record
@@ -146,7 +146,7 @@ def _stem(agent: AgentId) -> str:
     return re.sub(r"-\d+$", "", agent)
 
 
-def influence(record: Record) -> Iterator[Measurement]:
+def influence(record: Record, n_perm: int = DRAWS) -> Iterator[Measurement]:
     """Bits that a partner's last move tells of the next one beyond one's own last move, above chance; a screen."""
     acts: list[str] = []
     before: list[str] = []
@@ -160,7 +160,7 @@ def influence(record: Record) -> Iterator[Measurement]:
                         acts.append(move)
                         before.append(last.moves[partner])
                         strata.append((*match, agent, last.moves[agent]))
-    found = leak(before, acts, strata, n_perm=199) if strata else None
+    found = leak(before, acts, strata, n_perm) if strata else None
     clusters = len({stratum[0] for stratum in strata})
     yield Measurement(
         metric="matrix.influence",

@@ -146,6 +146,18 @@ def smiths_alpha(record: Record) -> Iterable[Measurement]:
         yield _measure(record, "smiths_alpha", value, group, len(gaps), "%")
 
 
+def surplus_split(record: Record) -> Iterable[Measurement]:
+    """The sellers' part of what trades gained, Σ(price − cost)/Σ(value − cost), by period; buyers have the rest."""
+    for group in _by_period(record).values():
+        sellers = gained = 0
+        for session in group:
+            profits = session.profits()
+            sellers += sum(profits[agent] for agent in session.costs)
+            gained += sum(profits.values())
+        value = sellers / gained if gained > 0 else None
+        yield _measure(record, "seller_share", value, group, sum(len(session.trades) for session in group), "share")
+
+
 def profit_dispersion(record: Record) -> Iterable[Measurement]:
     """Root mean squared distance of traders' profits from those at p* (Gode and Sunder 1993), by period."""
     for group in _by_period(record).values():
@@ -187,5 +199,5 @@ def prices(record: Record) -> Iterable[Measurement]:
         yield _measure(record, "price_in_equilibrium", fmean(inside) if inside else None, group, len(inside), "share")
 
 
-OUTCOMES: tuple[Metric, ...] = (allocative_efficiency, smiths_alpha, profit_dispersion, trades, prices)
+OUTCOMES: tuple[Metric, ...] = (allocative_efficiency, smiths_alpha, surplus_split, profit_dispersion, trades, prices)
 """The outcome metrics of a market world."""

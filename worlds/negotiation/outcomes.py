@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import dist
 
 from sim.intervals import by_cluster, clustered, clustered_mean
 from sim.types import JSON, Measurement, Metric, Record, RecordedFact
@@ -24,7 +25,7 @@ def _mean(
 ) -> Measurement:
     """Mean of one value a fact; the tables are the clusters, as who bargains again at one may have learnt."""
     sums, sizes = by_cluster((item.table, value) for item, value in zip(facts, values, strict=True))
-    bounds = clustered(sums, sizes) if metric == "agreement_rate" else clustered_mean(sums, sizes)
+    bounds = clustered(sums, sizes) if metric in ("agreement_rate", "breakdown") else clustered_mean(sums, sizes)
     return Measurement(
         metric=f"bargaining.{metric}",
         value=sum(values) / len(values) if values else None,
@@ -77,13 +78,30 @@ def deal_fairness(record: Record) -> Iterable[Measurement]:
 
 
 def agreement(record: Record) -> Iterable[Measurement]:
-    """Share of ended pairs with a deal, and the mean round in which it was made."""
+    """Share of ended pairs with a deal, and the mean round in which it was made; shares without one, by the reason."""
     deals, failures, cut = _ends(record)
     values = [1.0] * len(deals) + [0.0] * len(failures)
     yield _mean(record, "agreement_rate", values, [*deals, *failures], {"unfinished": cut})
     rounds = [float(item.fact.data["round"]) for item in deals]
     yield _mean(record, "agreement_round", rounds, deals, {"no deal": len(failures), "unfinished": cut})
+    for reason in sorted({item.fact.data.get("reason", "") for item in failures}):
+        broken = [0.0] * len(deals) + [float(item.fact.data.get("reason", "") == reason) for item in failures]
+        yield _mean(record, "breakdown", broken, [*deals, *failures], {"unfinished": cut}, reason=reason)
 
 
-METRICS: tuple[Metric, ...] = (self_gain, efficiency, deal_fairness, agreement)
+def solution(record: Record) -> Iterable[Measurement]:
+    """Product of both discounted shares over the largest, ¼, and distance to an even split, over all that ended.
+
+    Who can divide a pie at once, and has nothing without a deal, ends at (½, ½) for Nash and for Kalai and Smorodinsky.
+    """
+    deals, failures, cut = _ends(record)
+    gains = [tuple(item.fact.data["gains"].values()) for item in deals] + [(0.0, 0.0)] * len(failures)
+    for name, values in (
+        ("nash_product", [4 * one * other for one, other in gains]),
+        ("nash_distance", [dist(each, (0.5, 0.5)) for each in gains]),
+    ):
+        yield _mean(record, name, values, [*deals, *failures], {"unfinished": cut})
+
+
+METRICS: tuple[Metric, ...] = (self_gain, efficiency, deal_fairness, agreement, solution)
 """All of them."""

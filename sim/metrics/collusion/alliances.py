@@ -28,7 +28,7 @@ from sim.metrics.collusion.markups import window
 from sim.metrics.frames import frames
 from sim.metrics.provenance import flows
 from sim.metrics.statistics.clusters import mean
-from sim.metrics.statistics.permutation import Test
+from sim.metrics.statistics.permutation import DRAWS, Test
 from sim.metrics.statistics.shares import estimated, evidence
 from sim.types import AgentId, Measurement, Record
 
@@ -82,11 +82,11 @@ def advantage(record: Record) -> Iterator[Measurement]:
         yield estimated("coalition.advantage", mean(values), "points", denominator="tables", of={"entry": entry})
 
 
-def suspects(record: Record) -> Iterator[Measurement]:
+def suspects(record: Record, n_perm: int = DRAWS) -> Iterator[Measurement]:
     """Modularity of private messages, the contrast of payoffs within the groups found, and the larger p of the two."""
     seen = flows(frames(record)).filter((pl.col("kind") == "message") & (pl.col("audience") != '"all"'))
-    found = message_groups(list(seen.select("sender", "recipient").iter_rows()))
-    contrast = group_contrast(payoffs(record), found.groups) if found else None
+    found = message_groups(list(seen.select("sender", "recipient").iter_rows()), n_perm=n_perm)
+    contrast = group_contrast(payoffs(record), found.groups, n_perm) if found else None
     shared: dict[str, Any] = {"n": len(seen), "n_clusters": record.tables, "denominator": "private messages seen"}
     yield Measurement(
         metric="coalition.modularity",

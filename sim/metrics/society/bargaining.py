@@ -50,12 +50,24 @@ def max_envy(values: Values, bundles: Bundles) -> float:
 
 def envy_free_but_one(values: Values, bundles: Bundles) -> bool:
     """Whether nobody envies another bundle once its best item for them is taken away (EF1, Budish 2011)."""
+    return envy_free_but_one_share(values, bundles) in (1, None)
+
+
+def envy_free_share(values: Values, bundles: Bundles) -> float | None:
+    """Share of agents who envy nobody."""
+    rows = envy(values, bundles)
+    return sum(not any(row) for row in rows) / len(rows) if rows else None
+
+
+def envy_free_but_one_share(values: Values, bundles: Bundles) -> float | None:
+    """Share of agents who envy no bundle once its best item for them is taken away."""
     alike(values=values, bundles=bundles)
-    return all(
-        worth(own, bundles[i]) >= worth(own, other) - max((worth(own, [item]) for item in other), default=0.0)
-        for i, own in enumerate(values)
-        for other in bundles
-    )
+    content = [all(_but_one(own, bundles[i], other) for other in bundles) for i, own in enumerate(values)]
+    return sum(content) / len(content) if content else None
+
+
+def _but_one(own: Mapping[Hashable, float], mine: Sequence[Hashable], other: Sequence[Hashable]) -> bool:
+    return worth(own, mine) >= worth(own, other) - max((worth(own, [item]) for item in other), default=0.0)
 
 
 def proportional_share(values: Values, bundles: Bundles) -> float | None:

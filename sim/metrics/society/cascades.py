@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 import polars as pl
 
 from sim.metrics.frames import frames
+from sim.metrics.society.tails import FEWEST, vuong
 from sim.metrics.statistics.clusters import mean, rate
 from sim.metrics.statistics.given import numbers
 from sim.metrics.statistics.shares import estimated
@@ -80,9 +81,10 @@ def _cascade(root: Hashable, children: Mapping[Hashable, Sequence[Hashable]]) ->
 
 
 def threads(record: Record) -> Iterator[Measurement]:
-    """Cascades of facts that answer facts: mean size, depth, breadth and virality over tables, and the share of one.
+    """Cascades of facts that answer facts: mean size, depth, breadth, virality, time to half over tables; share of one.
 
-    A fact that answers several follows the latest of them.
+    A fact that answers several follows the latest of them. The tail, above 0 where a power law fits sizes better than a
+    lognormal, takes cascades for independent, those of one table too.
     """
     shapes = [cascades(tree) for tree in _answering(record).values()]
     told = "facts that answer no other"
@@ -92,8 +94,39 @@ def threads(record: Record) -> Iterator[Measurement]:
         found = mean([fmean(values) for values in kept if values])._replace(n=sum(map(len, kept)))
         excluded = {"cascades of one": single} if single else {}
         yield estimated(f"cascade.{name}", found, unit, denominator=told, excluded=excluded)
+    halves = [[time for one in table if (time := time_to_half(one)) is not None] for table in _times(record)]
+    found = mean([fmean(values) for values in halves if values])._replace(n=sum(map(len, halves)))
+    yield estimated("cascade.time_to_half", found, "ticks", denominator=told)
+    sizes = [one.size for table in shapes for one in table]
+    tail = vuong(sizes)
+    yield Measurement(
+        metric="cascade.tail",
+        value=tail.ratio if tail else None,
+        unit="nats",
+        n=len(sizes),
+        n_clusters=len(shapes),
+        ci=tail.ci if tail else None,
+        ci_method="bootstrap over cascades" if tail else "",
+        denominator=told,
+        flags=() if tail else (f"fewer than {FEWEST} cascades, or all alike",),
+        null={"stat": tail.ratio, "p": tail.p, "method": "Vuong, a power law against a lognormal"} if tail else {},
+    )
     alone = rate([sum(one.size == 1 for one in table) for table in shapes], [len(table) for table in shapes])
     yield estimated("cascade.share_of_one", alone, "share", denominator=told)
+
+
+def _times(record: Record) -> list[list[list[int]]]:
+    """By table, when the facts of each cascade of two or more were made."""
+    ticks = {(table, fact): tick for table, fact, tick in frames(record).facts.select("tbl", "id", "tick").iter_rows()}
+    found = []
+    for table, tree in _answering(record).items():
+        roots: dict[Hashable, Hashable] = {}
+        groups: dict[Hashable, list[int]] = defaultdict(list)
+        for node, parent in tree.items():
+            roots[node] = node if parent is None else roots[parent]
+            groups[roots[node]].append(ticks[table, int(str(node))])
+        found.append([own for own in groups.values() if len(own) > 1])
+    return found
 
 
 def _answering(record: Record) -> dict[int, Tree]:

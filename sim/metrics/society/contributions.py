@@ -16,10 +16,10 @@ from typing import TypeAlias
 import polars as pl
 
 from sim.metrics.frames import field, frames
-from sim.metrics.society.influence import MOST, shapley
-from sim.metrics.statistics.clusters import mean
+from sim.metrics.society.influence import MOST, lazy, shapley
+from sim.metrics.statistics.clusters import mean, ratio
 from sim.metrics.statistics.permutation import sign_flips
-from sim.metrics.statistics.shares import estimated
+from sim.metrics.statistics.shares import by, estimated
 from sim.metrics.twins import Relative, same_luck
 from sim.types import AgentId, Measurement, Record
 
@@ -27,8 +27,6 @@ Value: TypeAlias = Callable[[Record, int], float]
 """Of a record and a table: what those who are there achieve."""
 Family: TypeAlias = Mapping[frozenset[AgentId], Record]
 """Runs of the same luck, by who is there."""
-LAZY = 0.5
-"""Share of an equal part below which an agent is flagged."""
 
 
 def welfare(record: Record, table: int) -> float:
@@ -41,6 +39,17 @@ def compared(runs: Sequence[Relative], value: Value = welfare) -> Iterator[Measu
     families = [{there(one.record): one.record for one in group} for group in same_luck(runs)]
     yield from left_out(families, value)
     yield from shapley_values(families, value)
+
+
+def tokens(record: Record) -> Iterator[Measurement]:
+    """Each agent's share of the tokens that models sampled for all: much of it without influence is talk."""
+    calls = frames(record).calls.group_by("tbl", "agent").agg(pl.col("completion_tokens").sum())
+    sums = {table: float(own["completion_tokens"].sum()) for table, own in by(calls, "tbl")}
+    for agent, own in by(calls, "agent"):
+        parts = dict(own.select("tbl", "completion_tokens").iter_rows())
+        found = ratio([parts.get(table, 0) for table in sums], list(sums.values()))
+        told, of = "sampled tokens of all agents", {"agent": agent}
+        yield estimated("influence.token_share", found, "share", denominator=told, of=of)
 
 
 def there(record: Record) -> frozenset[AgentId]:
@@ -80,8 +89,7 @@ def shapley_values(families: Sequence[Family], value: Value = welfare) -> Iterat
     for agent in agents:
         found = mean([own[agent] for own in rows])
         share = found.value / total if found.value is not None and total else None
-        lazy = share is not None and share < LAZY / len(agents)
-        flags = ("lazy",) if lazy else () if rows else (why,)
+        flags = ("lazy",) if lazy(len(agents), share) else () if rows else (why,)
         of, told = {"agent": agent}, "tables, all groups of agents"
         yield estimated("influence.shapley", found, denominator=told, flags=flags, of=of)
         alone = mean([])._replace(value=share, n=len(rows), clusters=len(rows))

@@ -68,6 +68,33 @@ def theil(groups: Mapping[str, Sequence[float]]) -> Theil | None:
     return Theil(whole, between, whole - between)
 
 
+def reward_inequality(record: Record) -> Iterator[Measurement]:
+    """Of the agents' rewards: absolute Gini, which may be negative too, and Theil's T, within roles and between them.
+
+    Means over tables. Theil's index has none where somebody earns less than nothing, or nobody anything.
+    """
+    apart, indices = [], []
+    agents = 0
+    for table in range(record.tables):
+        given, groups = record.rewards(table), dict[str, list[float]]()
+        for member in record.cast(table):
+            groups.setdefault(member.seat.role, []).append(given.get(member.seat.agent, 0.0))
+        earned = [value for group in groups.values() for value in group]
+        value = absolute_gini(earned) if given else None
+        if value is not None:
+            agents += len(earned)
+            apart.append(value)
+            indices.append(theil(groups))
+    known = [one for one in indices if one is not None]
+    left = {"tables without an index": len(indices) - len(known)} if len(known) < len(indices) else {}
+    found = mean(apart)._replace(n=agents)
+    yield estimated("inequality.absolute_gini", found, "reward", denominator="agents")
+    for name in Theil._fields:
+        values = mean([getattr(one, name) for one in known])
+        told = "tables" if name == "whole" else "tables, by role"
+        yield estimated("inequality.theil", values, "nats", denominator=told, excluded=left, of={"part": name})
+
+
 def reward_gini(record: Record) -> Iterator[Measurement]:
     """Gini index of the agents' rewards, corrected for small numbers: mean over tables."""
     found, agents, left = [], 0, 0

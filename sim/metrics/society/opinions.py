@@ -116,7 +116,7 @@ def polarised(held: Sequence[Opinion], n_perm: int = DRAWS) -> Iterator[Measurem
     told = "tables; opinions of all agents about one thing"
     for name, unit, index in (
         ("variance", "opinion²", pvariance),
-        ("esteban_ray", "index", esteban_ray),
+        ("esteban_ray", "index, α = 1.3, K = 1", esteban_ray),
         ("bimodality", "coefficient", bimodality),
     ):
         values = {key: found for key, own in ends.items() if (found := index(own)) is not None}

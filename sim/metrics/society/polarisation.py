@@ -2,7 +2,11 @@
 
 A bimodality coefficient above 5/9 only hints at two camps, and small samples stay below it even where they are two
 points: .34 at six agents, .57 at ten. Hartigan's dip, with its test, stands beside it
-(`sim.metrics.statistics.dip`).
+(`sim.metrics.statistics.dip`). Units of K are those of `scale`, 1 where nothing else is said.
+
+Over runs, intervals are by t. Where there are few runs of many agents, `bootstrap.two_stage` draws runs and then their
+agents anew; not for Esteban and Ray's index or a dip of opinions that all differ, in which agents who are drawn twice
+would look like a camp.
 """
 
 from __future__ import annotations

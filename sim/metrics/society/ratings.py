@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from math import exp, log, pi, sqrt
+from random import Random
+from statistics import NormalDist, fmean, pstdev
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.metrics.statistics.given import alike, number, numbers, share
+from sim.metrics.statistics.given import alike, number, numbers, share, whole
 
 GLICKO = 173.7178
 """Points of Glicko's scale to one of Glicko-2's."""
@@ -31,6 +33,29 @@ def elo_update(own: float, other: float, score: float, k: float = 32) -> float:
     return own + number("k", k, 0) * (share("score", score) - elo_expected(own, other))
 
 
+class Level(NamedTuple):
+    """A rating over orders of games."""
+
+    mean: float
+    sd: float
+    """How much of it is the order."""
+
+
+def elo_orders(
+    games: Sequence[tuple[Hashable, Hashable, float]], start: float = 1500, k: float = 32, orders: int = 200
+) -> dict[Hashable, Level]:
+    """Elo ratings over random orders of games (a, b, score of a), which a single order leaves to chance."""
+    luck, players = Random(0), list(dict.fromkeys(player for a, b, _ in games for player in (a, b)))
+    drawn: dict[Hashable, list[float]] = {player: [] for player in players}
+    for _ in range(whole("orders", orders, 1)):
+        level = dict.fromkeys(players, number("start", start))
+        for a, b, score in luck.sample(list(games), len(games)):
+            level[a], level[b] = elo_update(level[a], level[b], score, k), elo_update(level[b], level[a], 1 - score, k)
+        for player in players:
+            drawn[player].append(level[player])
+    return {player: Level(fmean(levels), pstdev(levels)) for player, levels in drawn.items()}
+
+
 class Skill(NamedTuple):
     """A belief about a player's skill."""
 
@@ -41,6 +66,13 @@ class Skill(NamedTuple):
     def ordinal(self) -> float:
         """What the player can be relied on for: μ − 3σ."""
         return self.mu - 3 * self.sigma
+
+
+def win_probability(one: Skill, other: Skill, beta: float = 25 / 6) -> float:
+    """Φ((μ₁ − μ₂)/√(2β² + σ₁² + σ₂²)): that one beats the other, the performance of each with a spread of β."""
+    spread = sqrt(2 * number("beta", beta, 0) ** 2 + sum(number("sigma", each.sigma, 0) ** 2 for each in (one, other)))
+    gap = number("mu", one.mu) - number("mu", other.mu)
+    return NormalDist().cdf(gap / spread) if spread else 0.5 + 0.5 * ((gap > 0) - (gap < 0))
 
 
 def plackett_luce(

@@ -1,9 +1,9 @@
 """Ratings from what agents earned: of every two at a table who earned more won, by as much as any.
 
 Bradley–Terry strengths come with an interval from the spread between tables; Elo depends on the order of tables, so it
-is averaged over many orders, and its interval is of tables drawn anew. Agents of one role are compared, and agents who
-never met have no common scale. α-rank says who is left where the worse imitate the better, also where agents beat each
-other in a circle.
+is averaged over many orders, between which it has the spread `elo_order`, and its interval is of tables drawn anew.
+Agents of one role are compared, and agents who never met have no common scale. α-rank says who is left where the worse
+imitate the better, also where agents beat each other in a circle.
 """
 
 from __future__ import annotations
@@ -17,7 +17,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sim.intervals import FEW, Z, t_quantile
-from sim.metrics.society.ratings import Skill, alpha_rank, bradley_terry, elo_expected, plackett_luce
+from sim.metrics.society.ratings import (
+    Glicko,
+    Level,
+    Skill,
+    alpha_rank,
+    bradley_terry,
+    elo_expected,
+    glicko2,
+    plackett_luce,
+)
+from sim.metrics.statistics.bootstrap import middle
 from sim.metrics.statistics.permutation import DRAWS, stratified
 from sim.types import AgentId, Measurement, Record
 
@@ -49,7 +59,7 @@ def all(record: Record) -> Iterator[Measurement]:
 
 
 def rated(scores: Sequence[Score], n_perm: int = DRAWS, **of: Any) -> Iterator[Measurement]:
-    """Bradley–Terry strengths, Elo, Plackett–Luce skill and α-rank of each agent, and whether they differ at all."""
+    """Bradley–Terry, Elo, Plackett–Luce skill, Glicko-2 and α-rank of each agent, and whether they differ at all."""
     tables = _tables(scores)
     games = [game for own in tables.values() for game in _games(own)]
     agents = sorted({one.agent for one in scores})
@@ -63,21 +73,25 @@ def rated(scores: Sequence[Score], n_perm: int = DRAWS, **of: Any) -> Iterator[M
         return
     yield from _imitated(agents, tables, n_perm, few, of)
     errors = _errors(strengths, tables) if clusters > 1 else {}
-    elo, skills = _elo(tables), _skills(tables)
+    elo, skills, periods = _elo(tables), _skills(tables), _glicko(tables)
     for agent in agents:
         value, (level, drawn), skill = strengths[agent], elo[agent], skills[agent]
+        rating, deviation, _ = periods[agent]
         believed = (skill.mu - Z * skill.sigma, skill.mu + Z * skill.sigma)
         half = t_quantile(0.95, clusters - 1) * errors[agent] if errors else None
         ci = None if half is None else (value - half, value + half)
         numbers = (
             ("bradley_terry", value, "log odds", ci, "t, sandwich over tables" if ci else ""),
-            ("elo", level, "Elo points", drawn, "bootstrap over tables" if drawn else ""),
+            ("elo", level.mean, "Elo points", drawn, "bootstrap over tables" if drawn else ""),
+            ("elo_order", level.sd, "Elo points", None, ""),
             ("skill", skill.mu, "skill points", believed, "credible, Plackett–Luce"),
+            ("ordinal", skill.ordinal, "skill points", None, ""),
+            ("glicko", rating, "Glicko points", (rating - Z * deviation, rating + Z * deviation), "credible, Glicko-2"),
         )
         for name, number, unit, interval, method in numbers:
             yield Measurement(
                 metric=f"rating.{name}",
-                version=1 if name == "bradley_terry" else 2,
+                version=2 if name in ("elo", "skill") else 1,
                 value=number,
                 unit=unit,
                 n=sum(agent in game[:2] for game in games),
@@ -110,8 +124,7 @@ def _imitated(
     drawn = [_shares(met[each]) for each in places]
     known = [each for each in drawn if each is not None]
     for place, agent in enumerate(agents):
-        ends = sorted(each[place] for each in known)
-        ci = (ends[int(0.025 * len(ends))], ends[int(0.975 * len(ends))]) if ends else None
+        ci = middle(each[place] for each in known)
         yield Measurement(
             metric="rating.alpha_rank",
             value=shares[place],
@@ -211,8 +224,8 @@ def _errors(strengths: Mapping[Any, float], tables: Mapping[int, Sequence[Score]
 
 def _elo(
     tables: Mapping[int, Sequence[Score]], k: float = 32
-) -> dict[AgentId, tuple[float, tuple[float, float] | None]]:
-    """Mean over orders of tables, and the middle 95% over tables drawn anew; None for a single table.
+) -> dict[AgentId, tuple[Level, tuple[float, float] | None]]:
+    """Mean and spread over orders of tables, and the middle 95% over tables drawn anew; None for a single table.
 
     All of a table are played at once, K shared among the opponents.
     """
@@ -233,9 +246,20 @@ def _elo(
     drawn = [played(luck.choices(whole, k=len(whole))) for _ in range(ORDERS if len(whole) > 1 else 0)]
     found = {}
     for agent in agents:
-        ends = sorted(level[agent] for level in drawn)
-        ci = (ends[int(0.025 * len(ends))], ends[int(0.975 * len(ends))]) if ends else None
-        found[agent] = fmean(level[agent] for level in orders), ci
+        levels = [level[agent] for level in orders]
+        found[agent] = Level(fmean(levels), pstdev(levels)), middle(level[agent] for level in drawn)
+    return found
+
+
+def _glicko(tables: Mapping[int, Sequence[Score]]) -> dict[AgentId, Glicko]:
+    """Ratings after all tables in turn, each of them one period; who is not there becomes less sure."""
+    found = {one.agent: Glicko() for own in tables.values() for one in own}
+    for own in tables.values():
+        before, met = dict(found), {one.agent: list[tuple[Glicko, float]]() for one in own}
+        for a, b, score in _games(own):
+            met[a].append((before[b], score))
+            met[b].append((before[a], 1 - score))
+        found = {agent: glicko2(rating, met.get(agent, ())) for agent, rating in before.items()}
     return found
 
 

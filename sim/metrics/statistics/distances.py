@@ -28,6 +28,18 @@ def ks(one: Sequence[float], other: Sequence[float]) -> float | None:
     return max(abs(_below(one, point) - _below(other, point)) for point in {*one, *other})
 
 
+def energy_distance(one: Sequence[float], other: Sequence[float]) -> float | None:
+    """2·E|X − Y| − E|X − X′| − E|Y − Y′| = 2∫(F − G)² (Székely and Rizzo 2013), in the unit of the values.
+
+    Nothing where the samples are distributed alike. `scipy.stats.energy_distance` is its square root.
+    """
+    one, other = sorted(numbers("one", one)), sorted(numbers("other", other))
+    if not one or not other:
+        return None
+    points = sorted({*one, *other})
+    return 2 * fsum((b - a) * (_below(one, a) - _below(other, a)) ** 2 for a, b in pairwise(points))
+
+
 def entropy(weights: Sequence[float]) -> float:
     """In bits, of weights that need not add up to 1; 0 log 0 is 0."""
     weights = numbers("weights", weights, 0)
@@ -36,7 +48,10 @@ def entropy(weights: Sequence[float]) -> float:
 
 
 def kl(p: Sequence[float], q: Sequence[float]) -> float:
-    """Σ p log₂ p/q in bits, of weights that are made to add up to 1; infinite where p has what q lacks."""
+    """Σ p log₂ p/q in bits, of weights that are made to add up to 1.
+
+    Infinite where p has what q lacks: `jensen_shannon` is for laws whose supports differ.
+    """
     p, q = _laws(p, q)
     if any(a and not b for a, b in zip(p, q, strict=True)):
         return inf
@@ -44,7 +59,10 @@ def kl(p: Sequence[float], q: Sequence[float]) -> float:
 
 
 def jensen_shannon(p: Sequence[float], q: Sequence[float]) -> float:
-    """½ KL(p‖m) + ½ KL(q‖m), m their mean, in bits: from 0 to 1 (Lin 1991). Weights are made to add up to 1."""
+    """½ KL(p‖m) + ½ KL(q‖m), m their mean, in bits: from 0 to 1 (Lin 1991). Weights are made to add up to 1.
+
+    `scipy.spatial.distance.jensenshannon` is its square root, by default in nats.
+    """
     p, q = _laws(p, q)
     middle = [(a + b) / 2 for a, b in zip(p, q, strict=True)]
     return (kl(p, middle) + kl(q, middle)) / 2
