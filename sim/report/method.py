@@ -26,6 +26,7 @@ INTERVALS: Mapping[str, Callable[..., Any] | str] = {
     "t, jackknife": "Student's t with the standard error of leaving out each cluster in turn (jackknife).",
     "normal on logs": "Normal on the scale of logarithms, by the delta method.",
     "bootstrap": "The middle 95% of the values found when what it is over is drawn anew, with replacement.",
+    "centred bootstrap": "The middle 95% of values found with tables drawn anew, their mean moved to the value.",
     "parametric bootstrap": "The middle 95% of the values found on data drawn from the fitted model.",
     "log(−log)": "Normal on the scale of log(−log) of the curve, which keeps it between 0 and 1.",
     "credible": "The middle 95% of a normal belief about the skill, as Plackett–Luce updates leave it.",

@@ -22,7 +22,7 @@ from sim.metrics.analysis.attribution import (
     root_step,
     step_accuracy,
 )
-from sim.metrics.analysis.calibration import brier, ece, log_loss, murphy
+from sim.metrics.analysis.calibration import brier, log_loss, murphy
 from sim.metrics.analysis.conformal import (
     by_group,
     coverage,
@@ -33,6 +33,7 @@ from sim.metrics.analysis.conformal import (
 )
 from sim.metrics.analysis.improvement import area_under, longest_loop, loop_ratio, loops, memory_index, success_curve
 from sim.metrics.analysis.offpolicy import doubly_robust, effective_size, evaluate, ips, per_decision, snips, weight
+from sim.metrics.analysis.reliability import ece
 from sim.metrics.analysis.uncertainty import earliness, local, passed_on, propagate
 from sim.metrics.privacy.inference import auc
 from sim.metrics.statistics.paired import effect, variance_reduction
