@@ -7,7 +7,6 @@ tells once it is known. The tables of a run are the clusters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from math import inf, log
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from sim.intervals import FEW, t_quantile
 from sim.metrics.analysis.reliability import BINS, binned, plain, recalibration, unbiased
 from sim.metrics.statistics.bootstrap import DRAWS, METHOD, bootstrap
 from sim.metrics.statistics.clusters import Estimate, ratio
-from sim.metrics.statistics.discrimination import Scored, Sums, Vector, scored
+from sim.metrics.statistics.discrimination import Scored, Sums, scored
 from sim.metrics.statistics.given import alike, shares, truths
 from sim.metrics.statistics.permutation import sign_flips
 from sim.metrics.statistics.shares import estimated
@@ -132,9 +131,8 @@ def measured(found: Sequence[Stated], excluded: Mapping[str, int], draws: int = 
     }
     for name, (units, value, unit, flags) in values.items():
         whole = value(units.sums()) if enough else None
-        drawn = partial(_drawn, units, value)
         known = whole is not None and name in WITHIN
-        ci = bootstrap(tables, drawn, draws, ends=WITHIN[name]) if known else None
+        ci = bootstrap(tables, units.drawn(value), draws, ends=WITHIN[name]) if known else None
         lone = (FEW,) if known and len(set(tables)) < 2 else ()
         estimate = Estimate(whole, len(found), len(set(tables)), ci=ci, method=METHOD if ci else "")
         yield estimated(f"calibration.{name}", estimate, unit, (*few, *flags, *lone), denominator="predictions")
@@ -167,10 +165,6 @@ def _line(found: Sequence[Stated], n: int, few: tuple[str, ...]) -> Iterator[Mea
             half = t_quantile(0.95, clusters - 1) * line[place + 2]
             known = known._replace(ci=(line[place] - half, line[place] + half), method="t, sandwich over tables")
         yield estimated(f"calibration.{name}", known, "", flags, denominator="predictions")
-
-
-def _drawn(units: Scored, value: Callable[[Sums], float | None], weights: Vector) -> float | None:
-    return value(units.sums(weights))
 
 
 def _part(sums: Sums, place: int) -> float | None:

@@ -6,7 +6,7 @@ What is drawn is how often each cluster is there, so that a number is that of un
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from math import inf
+from math import inf, nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,8 @@ def bootstrap(
 
     The middle 95% of what is drawn, moved by how far its mean is off the value: drawing adds noise, which makes
     squares larger. Of the debiased error of right predictions, at 20 tables, it holds the truth in 119 of 120 tries,
-    where plain percentiles do in 79 and turned ones in 49. None for fewer than two clusters, or where fewer than half of the draws
-    have a value.
+    where plain percentiles do in 79 and turned ones in 49. None for fewer than two clusters, or where fewer than half
+    of the draws have a value. Clusters are drawn in the order of the value without each: their own does not matter.
     """
     draws = whole("draws", draws)
     places = {label: place for place, label in enumerate(dict.fromkeys(clusters))}
@@ -39,8 +39,10 @@ def bootstrap(
     if m < 2 or not draws:
         return None
     unit = np.array([places[label] for label in clusters])
-    counts = np.random.default_rng(seed).multinomial(m, [1 / m] * m, size=draws).astype(float)
     middle = value(np.ones(len(unit)))
+    without = [value((unit != place).astype(float)) for place in range(m)]
+    unit = np.argsort(np.argsort([nan if each is None else each for each in without], kind="stable"))[unit]
+    counts = np.random.default_rng(seed).multinomial(m, [1 / m] * m, size=draws).astype(float)
     found = [each for each in (value(row[unit]) for row in counts) if each is not None]
     if middle is None or len(found) < draws / 2:
         return None

@@ -6,7 +6,7 @@ The area under precision and recall is the step-wise one, not the trapezoid, whi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -63,6 +63,10 @@ class Scored(NamedTuple):
             for each in (np.ones(len(w)), self.scores, self.happened)
         )
         return Sums(size, scores, hits)
+
+    def drawn(self, value: Callable[[Sums], float | None]) -> Callable[[Vector], float | None]:
+        """A number of the sums, as one of weights."""
+        return lambda weights: value(self.sums(weights))
 
 
 def scored(scores: Sequence[float], happened: Sequence[bool], levels: Sequence[int] | None = None) -> Scored:
