@@ -110,7 +110,7 @@ def onset(luck: Random, size: float) -> float:
         for side in (0, 1)
         for n in range(10)
     ]
-    (found,) = (one for one in compared(runs) if one.metric == "onset.log_rank")
+    (found,) = (one for one in compared(runs, 99) if one.metric == "onset.log_rank")
     return float(found.null.get("p", 1.0))
 
 
@@ -127,7 +127,7 @@ def chatting(luck: Random, kind: Any, pairs: int = 15, rounds: int = 3, **params
 def hidden(luck: Random, size: float, metric: str = "covert.leak", act: str = "message", pairs: int = 15) -> float:
     """Colluders who hide a bit in a phrase, or honest people who say the same."""
     record = chatting(luck, Colluder if size else Chatter, pairs)
-    (found,) = (one for one in signals(record) if one.metric == metric and one.of["act"] == act)
+    (found,) = (one for one in signals(record, 199) if one.metric == metric and one.of["act"] == act)
     return float(found.null["p"])
 
 

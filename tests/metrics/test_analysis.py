@@ -241,6 +241,7 @@ def test_loops_on_a_record(tmp_path: Path) -> None:
     for tick, (agent, key) in enumerate([("ann", "s"), ("bob", "s"), ("ann", "t"), ("ann", "s"), ("ann", "s")]):
         society.act(agent, tick, key=key)
     society.act("ann", 9)
-    (found,) = loops(society.run())
+    found, longest = loops(society.run())
     assert (found.value, found.n, found.decisions) == (pytest.approx(2 / 5), 5, (4, 5))
     assert found.excluded == {"decisions without one": 1}
+    assert (longest.value, longest.n) == (pytest.approx((2 + 0) / 2), 2)

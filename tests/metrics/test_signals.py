@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -12,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.metrics.collusion.covert import conditional_information
-from sim.metrics.collusion.signals import all as signals
+from sim.metrics.collusion.signals import all as every
 from sim.metrics.collusion.signals import features, information
 from sim.types import Member, Seat
 from tests.metrics.dealings import told
 from tests.metrics.society import values
 from worlds.games.signals import Colluder
 
+signals = partial(every, n_perm=199)
 SAID = "covert.leak act=message entry=p private=kind"
 MOVED = "covert.leak act=move entry=p private=kind"
 TAKEN = "covert.uptake act=move of the others entry=p private=kind"

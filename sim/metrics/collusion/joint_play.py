@@ -28,7 +28,7 @@ from sim.types import JSON, Event, Measurement, Record
 
 Joint: TypeAlias = tuple[str, ...]
 DRAWS = 199
-"""Shuffles of a test."""
+"""Shuffles of a test: 999 of forty matches of forty rounds take more than three CPU seconds."""
 _NUMBER = re.compile(r"-\d+$")
 
 

@@ -20,13 +20,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sim.metrics.collusion.covert import FEWEST
-from sim.metrics.statistics.permutation import stratified
+from sim.metrics.statistics.permutation import DRAWS, stratified
 from sim.metrics.statistics.shares import EVIDENCE
 from sim.types import JSON, AgentId, Event, Measurement, Record
 
 Unit: TypeAlias = tuple[int, AgentId]
 """A seat of a table."""
-DRAWS = 199
 FEW = 8
 """Most values that a type has, and most texts that are compared as they are."""
 _NUMBER = re.compile(r"-\d+$")
@@ -50,7 +49,7 @@ class Acts:
         self.facts.append(fact)
 
 
-def all(record: Record) -> Iterator[Measurement]:
+def all(record: Record, n_perm: int = DRAWS) -> Iterator[Measurement]:
     """Bits that messages and moves tell of each type, and that the others' moves take up, by cast entry."""
     messages, moves, answers = read(record)
     entries = {
@@ -64,9 +63,9 @@ def all(record: Record) -> Iterator[Measurement]:
             if len(set(own.values())) < 2:
                 continue
             of = {"private": key, "entry": entry}
-            yield _told("covert.leak", own, messages, features, {**of, "act": "message"})
-            yield _told("covert.leak", own, moves, as_it_is, {**of, "act": "move"})
-            yield _told("covert.uptake", own, answers, as_it_is, {**of, "act": "move of the others"})
+            yield _told("covert.leak", own, messages, features, {**of, "act": "message"}, n_perm)
+            yield _told("covert.leak", own, moves, as_it_is, {**of, "act": "move"}, n_perm)
+            yield _told("covert.uptake", own, answers, as_it_is, {**of, "act": "move of the others"}, n_perm)
 
 
 def entry_of(agent: AgentId) -> str:
@@ -117,7 +116,7 @@ def _surprise(codes: np.ndarray) -> tuple[float, int]:
 
 
 def _told(
-    metric: str, types: Mapping[Unit, Hashable], acts: Acts, looked_at: Any, of: Mapping[str, JSON]
+    metric: str, types: Mapping[Unit, Hashable], acts: Acts, looked_at: Any, of: Mapping[str, JSON], n_perm: int
 ) -> Measurement:
     """The largest information over features, tested by dealing the types anew."""
     there = [place for place, unit in enumerate(acts.units) if unit in types]
@@ -151,7 +150,7 @@ def _told(
         labels = np.array(dealt)[seats]
         return max(_shared(labels, *each) for each in fixed.values())
 
-    test = stratified(kinds.tolist(), units, [0] * len(units), most, DRAWS)
+    test = stratified(kinds.tolist(), units, [0] * len(units), most, n_perm)
     best, _ = max(fixed, key=lambda key: _shared(kinds[seats], *fixed[key]))
     return Measurement(
         value=test.stat,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from math import inf, nan
+from random import Random
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,8 @@ def bootstrap(
     middle = value(np.ones(len(unit)))
     without = [value((unit != place).astype(float)) for place in range(m)]
     unit = np.argsort(np.argsort([nan if each is None else each for each in without], kind="stable"))[unit]
-    counts = np.random.default_rng(seed).multinomial(m, [1 / m] * m, size=draws).astype(float)
+    luck = Random(seed)
+    counts = (np.bincount(luck.choices(range(m), k=m), minlength=m).astype(float) for _ in range(draws))
     found = [each for each in (value(row[unit]) for row in counts) if each is not None]
     if middle is None or len(found) < draws / 2:
         return None
