@@ -47,6 +47,10 @@ SIGNS = (
     ("–", "no value: the notes say why"),
     (NO_INTERVAL, "a single run or table says nothing of the spread between them"),
     ("design effect unknown", "the bound takes all n for independent, and is too near where they hang together"),
+    (
+        "luck shared",
+        "variance of a difference without pairs over that with them; at 1 or less, shared luck did not help",
+    ),
     ("left out", "what a number does not count, and how often, by reason"),
     ("test of no effect", "p of a value as far from none as this one where there is no effect, in brackets how"),
 )
