@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from sim.metrics.analysis.failing import foretold, goal_similarity, logistic
-from sim.metrics.analysis.uncertainty import disagreement, entropy, separations
+from sim.metrics.analysis.uncertainty import disagreement, entropy, passed_on, separations
 from tests.metrics.society import Society, values
 
 
@@ -59,6 +59,21 @@ def test_areas_on_decisions_by_hand() -> None:
     assert (found["x_ece_debiased"].value, found["x_ece_debiased"].flags) == (None, ("fewer than 50 predictions",))
     none = values(separations("x", scores, dict.fromkeys(scores, False), told, {}))
     assert {one.value for one in none.values()} == {None}
+
+
+def test_the_entropy_of_choices_by_hand(tmp_path: Path) -> None:
+    """Of two options alike all of it, of .9 and .1 so much of ln 2; none where an option is not known."""
+    society = Society(tmp_path / "run.db")
+    society.member("a")
+    for tick, options in enumerate(([log(0.5)] * 2, [log(0.9), log(0.1)], [log(0.9), None], [])):
+        call = {"logprobs": [log(0.5)], "options": options}
+        society.act("a", tick, calls=[call], how="chosen" if tick else "defaulted")
+    with society.run() as record:
+        found = values(passed_on(record, draws=0))
+    known = -(0.9 * log(0.9) + 0.1 * log(0.1)) / log(2)
+    assert found["uncertainty.entropy"].value == pytest.approx((1 + known) / 2, abs=1e-6)
+    assert found["uncertainty.entropy"].excluded == {"decisions without log-probabilities": 2}
+    assert (found["uncertainty.entropy_auc"].value, found["uncertainty.own_auc"].value) == (1, 0.5)
 
 
 def stuck(folder: Path, luck: Random, size: float) -> Society:

@@ -15,7 +15,7 @@ from typing import TypeAlias, TypeVar
 import polars as pl
 from scipy.stats import rankdata
 
-from sim.blobs import decode_logprobs
+from sim.blobs import decode_logprobs, decode_options
 from sim.intervals import FEW
 from sim.metrics.analysis.calibration import ENOUGH
 from sim.metrics.analysis.reliability import binned, unbiased
@@ -84,14 +84,16 @@ def passed_on(record: Record, weight: float = 0.5, n_perm: int = DRAWS, draws: i
 
     An edge goes from the decision that made a fact to each whose view showed it or whose memory recalled it. How well
     both tell the decisions that failed (defaulted, faulted or stale) from the others is beside them (`separations`);
-    the test of the AUC shuffles within tables which of them failed.
+    the test of the AUC shuffles within tables which of them failed. Choices have
+    their entropy too, where all options are known.
     """
     own, failed = alone(record), failures(record)
     passed = _propagated(record, own, weight)
-    without = len(failed) - len(own)
-    excluded = {"decisions without log-probabilities": without} if without else {}
-    told = rounds(record)
-    for name, found in (("own", own), ("passed_on", passed)):
+    told, options = rounds(record), undecided(record)
+    scores = {"own": own, "passed_on": passed, **({"entropy": options} if options else {})}
+    for name, found in scores.items():
+        without = len(failed) - len(found)
+        excluded = {"decisions without log-probabilities": without} if without else {}
         by_table: dict[int, list[float]] = {}
         for (table, _), value in found.items():
             by_table.setdefault(table, []).append(value)
@@ -169,17 +171,36 @@ def _separation(found: Mapping[Place, float], failed: Mapping[Place, bool], n_pe
 
 def alone(record: Record) -> dict[Place, float]:
     """1 − mean probability of the sampled tokens of each decision's calls."""
+    found = {place: local(each) for place, each in _by_decision(record, "logprobs", decode_logprobs).items()}
+    return {place: value for place, value in found.items() if value is not None}
+
+
+def undecided(record: Record) -> dict[Place, float]:
+    """Entropy of the options of a decision's choices, over that of options alike: where all are known, the mean."""
+    return {place: fmean(each) for place, each in _by_decision(record, "option_logprobs", _spread).items()}
+
+
+def _spread(blob: bytes) -> list[float]:
+    known = [exp(each) for each in decode_options(blob) if each is not None]
+    if len(known) < 2 or len(known) < len(decode_options(blob)):
+        return []
+    total = fsum(known)
+    return [entropy({place: p / total for place, p in enumerate(known)}) / log(len(known))] if total else []
+
+
+def _by_decision(record: Record, column: str, read: Callable[[bytes], Sequence[float]]) -> dict[Place, list[float]]:
+    """What the calls of each decision have in a column, if they have something."""
     names = TABLES["calls"].columns.keys()
-    at = [names.index(name) for name in ("tbl", "agent", "tick", "nth", "logprobs")]
-    sampled: dict[tuple[object, ...], list[float]] = {}
+    at = [names.index(name) for name in ("tbl", "agent", "tick", "nth", column)]
+    told: dict[tuple[object, ...], list[float]] = {}
     for page in record.pages("calls"):
         for row in page:
             *key, blob = (row[place] for place in at)
             if blob:
-                sampled.setdefault(tuple(key), []).extend(decode_logprobs(blob))
+                told.setdefault(tuple(key), []).extend(read(blob))
     rows = frames(record).decisions.select("tbl", "seq", "agent", "seen", "nth").sort("tbl", "seq")
-    found = {(table, seq): local(sampled.get((table, *key), ())) for table, seq, *key in rows.iter_rows()}
-    return {place: value for place, value in found.items() if value is not None}
+    found = {(table, seq): told.get((table, *key), []) for table, seq, *key in rows.iter_rows()}
+    return {place: each for place, each in found.items() if each}
 
 
 def failures(record: Record) -> dict[Place, bool]:
