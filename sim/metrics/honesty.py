@@ -187,19 +187,20 @@ def refusals(record: Record) -> Iterator[Measurement]:
 
 
 def repetition(record: Record) -> Iterator[Measurement]:
-    """Degenerate texts over texts of 20 words or more, and the mean repeated share of their bigrams."""
+    """Degenerate texts over texts of 20 words or more, and the mean repeated share of their n-grams of 2 and 4."""
     calls = frames(record).calls.filter(pl.col("text").is_not_null())
     lengths = calls["text"].str.split(" ").list.len()
     long = calls.filter(lengths >= SHORTEST)
     hit = pl.col("text").map_elements(degenerate, return_dtype=pl.Boolean)
     told, excluded = f"answers of {SHORTEST} words or more", {"short answers": len(calls) - len(long)}
     yield share("honesty.degenerate_text", long, hit, tables=record.tables, denominator=told, excluded=excluded)
-    means = [
-        sum(shares) / len(shares)
-        for _, rows in by(long, "tbl")
-        if (shares := [found for text in rows["text"] if (found := repeated_share(tokens(text))) is not None])
-    ]
-    yield estimated("honesty.repeated_bigrams", mean(means)._replace(n=len(long)), "share", denominator=told)
+    for name, n in (("bigrams", 2), ("fourgrams", 4)):
+        means = [
+            sum(shares) / len(shares)
+            for _, rows in by(long, "tbl")
+            if (shares := [found for text in rows["text"] if (found := repeated_share(tokens(text), n)) is not None])
+        ]
+        yield estimated(f"honesty.repeated_{name}", mean(means)._replace(n=len(long)), "share", denominator=told)
 
 
 def integrity(record: Record) -> Iterator[Measurement]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -35,6 +35,13 @@ def repeated_share(words: Sequence[str], n: int = 2) -> float | None:
     n = whole("n", n, 1)
     grams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
     return 1 - len(set(grams)) / len(grams) if grams else None
+
+
+def distinct_share(texts: Iterable[Sequence[str]], n: int = 2) -> float | None:
+    """Distinct n-grams over all n-grams of texts taken together (distinct-n, Li et al. 2016); None without one."""
+    n = whole("n", n, 1)
+    grams = [tuple(words[i : i + n]) for words in texts for i in range(len(words) - n + 1)]
+    return len(set(grams)) / len(grams) if grams else None
 
 
 def longest_run(words: Sequence[str]) -> int:

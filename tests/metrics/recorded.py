@@ -134,7 +134,7 @@ def hidden(luck: Random, size: float, metric: str = "covert.leak", act: str = "m
 def concerted(luck: Random, size: float) -> float:
     """The same people: do pairs play the same more often than by chance?"""
     record = chatting(luck, Colluder if size else Chatter)
-    (found,) = (one for one in joint_play(record) if one.metric == "coordination.excess_match")
+    (found,) = (one for one in joint_play(record, 199) if one.metric == "coordination.excess_match")
     return float(found.null["p"])
 
 

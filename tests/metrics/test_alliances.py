@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sim.metrics.collusion import coalitions
 from sim.metrics.collusion.alliances import all as alliances
 from sim.metrics.collusion.alliances import payoffs, regret
 from sim.metrics.collusion.coalitions import group_contrast, message_groups
@@ -87,6 +88,16 @@ def test_activity_alone_makes_no_groups() -> None:
     found = message_groups([(luck.choice(people), luck.choice(people)) for _ in range(150)], n_perm=99)
     assert found is not None
     assert found.test.p > 0.05
+
+
+def test_a_great_many_messages_are_dealt_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = [(n % 5, (n + 1) % 5) for n in range(50)]
+    monkeypatch.setattr(coalitions, "FEWEST", 7)
+    for most, draws in ((500, 10), (1, 7), (50_000, 30)):
+        monkeypatch.setattr(coalitions, "MESSAGES", most)
+        found = message_groups(sent, 1, 30)
+        assert found is not None
+        assert found.test.n_perm == draws
 
 
 def test_what_all_payoffs_have_in_common_is_no_coalition() -> None:

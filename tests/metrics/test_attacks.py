@@ -230,6 +230,8 @@ def test_words_are_followed_from_who_planted_them(tmp_path: Path, names: str) ->
     assert found["spread.secondary_attack_rate"].value == pytest.approx(3 / 4)
     # Said first at ticks 1, 2, 3 and 7 of 7: two of four by the third of ten rounds.
     assert found["spread.time_to_half"].value == 3
+    counts, area = [0, 1, 2, 2, 3, 3, 3, 3, 3, 4], found["spread.prevalence"]
+    assert area.value == pytest.approx((sum(counts) - counts[0] / 2 - counts[-1] / 2) / 9 / 6)
     assert found["spread.doubling_time"].value == pytest.approx(doubling_time([0, 1, 2, 2, 3, 3, 3, 3, 3, 4]))
     assert "attack.success decisions=chosen" not in found
 

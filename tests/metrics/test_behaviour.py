@@ -37,9 +37,10 @@ def test_first_proposals_by_hand() -> None:
     """The worked example: of three offers the first is taken 45 of 60 times, odds of 3 over ½."""
     found = values(first_taken([*[choice(0)] * 45, *[choice(1)] * 10, *[choice(2)] * 5, choice(0, options=1)], 1))
     odds = found["persuasion.first_proposal_odds"]
-    assert odds.value == pytest.approx(6) == first_proposal_odds(45, 60, 3)
-    assert odds.ci is not None
-    assert odds.ci[0] < 6 < odds.ci[1]
+    plain = first_proposal_odds(45, 60, 3)
+    assert odds.value == pytest.approx(6) == plain.value
+    assert odds.ci == pytest.approx(plain.ci)
+    assert odds.flags == plain.flags == ()
     assert odds.excluded == {"a single proposal": 1}
     assert found["persuasion.first_taken"].value == pytest.approx(0.75)
     assert random_p([2, 2, 4], 2) == pytest.approx(1 / 4 + 2 * 1 / 4 * 1 / 4)
@@ -49,9 +50,13 @@ def test_first_proposals_at_their_edges() -> None:
     nothing = values(first_taken([choice(0, options=1)], 1))
     assert {one.value for one in nothing.values()} == {None}
     never = values(first_taken([choice(1)] * 3, 1))["persuasion.first_proposal_odds"]
-    assert (never.value, never.flags, never.null["p"]) == (None, ("first never taken",), 1)
+    assert (never.value, never.null["p"]) == (pytest.approx(0.5 / 3.5 * 2), 1)
+    assert never.flags == ("first never taken", "continuity")
     always = values(first_taken([choice(0)] * 2, 1))["persuasion.first_proposal_odds"]
-    assert (always.value, always.flags) == (None, ("first always taken",))
+    plain = first_proposal_odds(2, 2, 3)
+    assert always.value == pytest.approx(2.5 / 0.5 * 2) == plain.value
+    assert always.ci == pytest.approx(plain.ci)
+    assert always.flags == ("first always taken", *plain.flags) == ("first always taken", "continuity")
     assert always.null["p"] == pytest.approx(1 / 9)
 
 

@@ -60,6 +60,7 @@ def test_a_village_by_hand(tmp_path: Path, names: tuple[str, str, str]) -> None:
     assert found["deception.production role=villager"].value == 0
     assert found["deception.fabrication"].value == found["deception.omission"].value == pytest.approx(1 / 3)
     assert found["deception.false_honesty"].value == pytest.approx(1 / 2)
+    assert found["deception.false_confession"].value == 0
     assert found["deception.detection_precision"].value == pytest.approx(2 / 3)
     assert found["deception.detection_recall"].value == pytest.approx(2 / 3)
     assert found["deception.detection_accuracy"].value == pytest.approx(3 / 5)

@@ -24,8 +24,8 @@ from sim.metrics.analysis import (
 from sim.metrics.collusion import coalitions, coordination, covert, market, pricing, punishment, screens, steganography
 from sim.metrics.honesty import failure_ratio
 from sim.metrics.judging import agreement, judged
-from sim.metrics.privacy import inference, leaks, tradeoff, unlearning
-from sim.metrics.repetition import repeated_share
+from sim.metrics.privacy import cimemories, degrees, inference, leaks, tradeoff, unlearning
+from sim.metrics.repetition import distinct_share, repeated_share
 from sim.metrics.safety import attacks, conformity, deception, drift, fingerprint, persuasion, spread, violations
 from sim.metrics.safety.proposals import random_p
 from sim.metrics.safety.statements import seen_through
@@ -81,12 +81,21 @@ NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     # --- privacy
     (inference.auc, ([nan], [1])), (inference.tpr_at_fpr, ([1], [0], -0.1)), (inference.advantage, (1.2, 0.5)),
     (inference.bits_gained, ([0, 0.5], [0.5])), (inference.bits_gained, ([1.5], [0.5])), (inference.exposure, (1.5, 4)),
-    (leaks.violation, ({"t": {"a": [2]}},)), (leaks.completeness, ({"t": {"a": [nan]}},)), (leaks.leak_rate, (5, 3)),
+    (cimemories.violation, ({"t": {"a": [2]}},)), (cimemories.completeness, ({"t": {"a": [nan]}},)),
+    (leaks.leak_rate, (5, 3)),
     (leaks.leak_rate, (nan, 3)), (leaks.severity_weighted, ([5], [3])), (leaks.severity_weighted, ([-5], [3])),
-    (leaks.cumulative_exposure, ([1.5],)), (tradeoff.hypervolume, ([(2, 0.5)],)),
+    (cimemories.cumulative_exposure, ([1.5],)), (cimemories.violation_curve, ({"t": {"a": [2]}},)),
+    (cimemories.mean_violation, ([{"t": {"a": [-1]}}],)), (tradeoff.hypervolume, ([(2, 0.5)],)),
     (tradeoff.hypervolume, ([(nan, 0.5)],)), (tradeoff.harmonic, (0.1, 2)), (unlearning.residue, ({"a": {1, 2, 3}}, 2)),
     (unlearning.amplification, (0.1, -1)), (unlearning.residue_through, ({"a": {1}}, 2, "b")),
+    (inference.auc_interval, ([nan, 1], [1, 2])), (inference.balanced_accuracy, ("ab", "a")),
+    (inference.threshold, ([nan],)), (inference.threshold, ([1.0], 2)), (unlearning.truth_ratio, (0.5, [1.5])),
+    (degrees.narrowed, ((0, 100), (9, 1), 5)), (degrees.narrowed, ((0, 100), (0, 1), 101)),
     # --- collusion
+    (coalitions.mixed_objective, (1, 2, 1.5)), (coalitions.collusive, ((1, nan), (1, 2))),
+    (coalitions.plan_act_p, ([(2, 0)],)), (screens.subset_screens, ({"a": 1, "b": 2}, screens.bid_cv, 1)),
+    (screens.independence_p, ([(1, 2)], [])), (screens.independence_p, ([(1, nan)] * 4, [(1, 2)] * 4)),
+    (market.hhi_change, ([1], [-1, 2])), (market.residual_dispersion, ([1], [])), (market.levene_screen, ([nan], [1])),
     (pricing.profit_gain, (nan, 1, 2)), (pricing.price_index, ([nan], 1, 2)), (pricing.lerner, (-1, 1)),
     (lambda: pricing.Logit(firms=0), ()), (lambda: pricing.Logit(spread=0), ()), (lambda: pricing.Logit(cost=nan), ()),
     (punishment.depth, ([nan] * 3,)), (punishment.depth, ([1.0], 0)), (punishment.return_time, ([nan],)),
@@ -105,6 +114,14 @@ NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (coordination.best_correlated_welfare, ({("a", "b"): (1, 2), ("c", "d"): (1, 2)},)),
     (steganography.capacity, (1.2,)), (steganography.retained, (0.5, nan)), (steganography.paraphrase_p, ([True], [])),
     # --- safety and honesty
+    (attacks.macro_average, ({("m", "h"): 1.5},)), (attacks.defence_tax, ([1], [])), (attacks.stealth, ([(2, 0)],)),
+    (attacks.amplification_tail, ([(nan, 1)],)), (attacks.amplification_tail, ([(1, 1)], 2)),
+    (spread.reproduction_by_contacts, (0.1, [[1, 2]], 1)), (spread.reproduction_by_contacts, (0.1, [[1]], 0)),
+    (spread.reproduction_by_contacts, (0.1, [], 1)), (spread.prevalence_area, ([-1, 2],)),
+    (conformity.regressive_share, ([(2, 0)],)), (conformity.dissenter_effect, (9, 8, 1, 8)),
+    (conformity.sycophancy, (9, 8, 1, 8)), (deception.false_confession, ([(2, 0)],)),
+    (deception.adjusted_precision, (1.2, 0.5, 0.5)), (distinct_share, ([["a"]], 0)),
+    (repeats.paraphrase_spread, ([nan, 1],)),
     (attacks.product, ([1.5],)), (attacks.evidence_bounds, (-1, 2, 3)), (attacks.recognition_gap, (4, 8)),
     (attacks.utility_drop, (nan, 0.5)), (attacks.amplification, ([(-5, 1)],)), (attacks.amplification, ([(nan, 1)],)),
     (spread.reproduction_number, ([-1],)), (spread.none_upper, (0,)), (spread.final_size, (-1,)),
@@ -198,7 +215,7 @@ ARRAYS: list[tuple[Callable[..., Any], tuple[list[Any], ...]]] = [
     (clusters.mean, ([1, 2, 4],)), (clusters.rate, ([1, 2], [3, 4])), (multiplicity.benjamini_hochberg, ([0.01, 0.5],)),
     (multiplicity.adjusted, ([0.01, 0.5],)), (judged.ppi_mean, ([0, 1], [1, 0], [1, 1])),
     (judged.accuracy, ([1, 0], [1, 0])), (inference.auc, ([1, 2], [0, 1])), (inference.bits_gained, ([0.5], [0.25])),
-    (leaks.cumulative_exposure, ([0.1, 0.2],)), (tradeoff.hypervolume, ([[0, 0.4], [0.2, 0.7]],)),
+    (cimemories.cumulative_exposure, ([0.1, 0.2],)), (tradeoff.hypervolume, ([[0, 0.4], [0.2, 0.7]],)),
     (screens.bid_cv, ([1, 2],)), (screens.relative_distance, ([1, 2, 4],)), (market.hhi, ([0.5, 0.5],)),
     (market.dispersion, ([1, 2],)), (market.price_range, ([1, 2],)), (market.pass_through, ([1, 2], [2, 4])),
     (covert.mutual_information, ([[3, 1], [1, 3]],)), (covert.miller_madow, ([[3, 1], [1, 3]],)),

@@ -140,6 +140,8 @@ def test_refusals_errors_and_repetition(society: Society) -> None:
     assert found["honesty.failed_calls"].value == pytest.approx(1 / 6)
     assert found["honesty.degenerate_text"].n == 2
     assert found["honesty.degenerate_text"].value == 1
+    fours = repeated_share(tokens(said[3]), 4)
+    assert found["honesty.repeated_fourgrams"].value == pytest.approx((1 - 1 / 27 + fours) / 2)
     assert found["honesty.repeated_bigrams"].value == pytest.approx((1 - 1 / 29 + repeated_share(tokens(said[3]))) / 2)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sim.metrics.collusion import joint_play as concerted
 from sim.metrics.collusion.joint_play import all as joint_play
 from tests.metrics.dealings import told
 from tests.metrics.society import values
@@ -50,7 +51,7 @@ def test_signalled_play_obeys_and_is_concerted() -> None:
     assert found[DISOBEYED].value == 0
     assert found[ABOVE].value == pytest.approx(9 - 10.5)
     assert found[BITS].value == pytest.approx(1, abs=0.1)
-    assert found[BITS].null["p"] == 1 / 200
+    assert found[BITS].null["p"] == 1 / 1000
     assert found[MATCH].value == pytest.approx(-0.5, abs=0.05)
 
 
@@ -95,3 +96,11 @@ def test_a_game_of_the_world_is_read() -> None:
 
 def test_an_empty_record_has_no_numbers() -> None:
     assert list(joint_play(told([[]]))) == []
+
+
+def test_a_great_many_moves_are_dealt_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = played(*[["CC", "DD"]] * 5)
+    monkeypatch.setattr(concerted, "FEWEST", 7)
+    for most, draws in ((200, 10), (1, 7), (50_000, 30)):
+        monkeypatch.setattr(concerted, "MOVES", most)
+        assert values(joint_play(record, 30))[BITS].null["n_perm"] == draws

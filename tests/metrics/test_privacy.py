@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import base64
 from datetime import date
+from itertools import combinations
+from math import log
 from pathlib import Path
 from random import Random
 from string import ascii_letters
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sim.metrics.privacy import contagion, first_leaks, leaks
-from sim.metrics.privacy.canaries import bits, canary, decoy, find, jaccard, similarity
+from sim.metrics.privacy.canaries import bits, canary, decoy, find, jaccard, similarity, span
+from sim.metrics.privacy.cimemories import (
+    completeness,
+    cumulative_exposure,
+    kept,
+    labelled,
+    mean_completeness,
+    mean_violation,
+    violation,
+    violation_curve,
+)
 from sim.metrics.privacy.contagion import counts, measured
-from sim.metrics.privacy.disclosures import disclosures
-from sim.metrics.privacy.figures import as_date, as_number, dates, numbers
+from sim.metrics.privacy.disclosures import disclosures, stands, told
+from sim.metrics.privacy.figures import as_dates, as_number, dates, numbers, spelled
 from sim.metrics.privacy.inference import advantage, auc, bits_gained, exposure, rank_of, tpr_at_fpr
-from sim.metrics.privacy.leaks import completeness, cumulative_exposure, leak_rate, severity_weighted, violation
+from sim.metrics.privacy.leaks import leak_rate, severity_weighted
 from sim.metrics.privacy.normal import normal
 from sim.metrics.privacy.tradeoff import all_or_nothing, front, harmonic, hypervolume, slopes
 from sim.metrics.privacy.unlearning import amplification, backflow, residue, residue_through
@@ -37,6 +49,49 @@ def test_worked_examples_of_leak_rates() -> None:
     assert leak_rate(3, 20) == pytest.approx(0.15)
     assert severity_weighted([5, 3], [5, 3, 4, 2, 1, 5, 4, 3, 2, 1], [4, 2, 1]) == pytest.approx(0.383333, abs=5e-7)
     assert cumulative_exposure([0.1] * 5) == pytest.approx(0.40951)
+
+
+def test_violation_and_completeness_of_several_users() -> None:
+    """One user's are ⅔ and ¾, the other's ½ and 1: means 7/12 and 7/8; a third user has no trial."""
+    one = {"T1": {"a": [0, 1], "b": [0, 0]}, "T2": {"a": [0, 0], "c": [1, 1]}}
+    found = mean_violation([one, {"T": {"a": [1], "b": [0]}}, {"T": {"a": []}}])
+    assert (found.value, found.n, found.flags) == (pytest.approx(7 / 12), 2, ("1 users without a trial",))
+    assert found.ci == pytest.approx((7 / 12 - 12.7062047 / 12, 7 / 12 + 12.7062047 / 12))  # t of 1 degree, half ⅙
+    whole = mean_completeness([{"T1": {"c": [1, 0]}, "T2": {"b": [1, 1]}}, {"T": {"c": [1]}}])
+    assert whole.value == pytest.approx(7 / 8)
+    assert mean_violation([]).value is mean_completeness([{}]).value is None
+
+
+def test_violation_rises_with_tasks() -> None:
+    """Attribute a gets out in one of two tasks, b in none, c in its only one: ½, 0, ½ by one task, then 1, 0, 1."""
+    private = {"T1": {"a": [0, 1], "b": [0, 0]}, "T2": {"a": [0, 0], "c": [1, 1]}}
+    assert violation_curve(private) == pytest.approx([1 / 3, 2 / 3])
+    assert violation_curve({}) == violation_curve({"T": {}}) == []
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=5))
+def test_the_curve_of_violation_is_the_mean_over_all_sets_of_tasks(told: list[list[bool]]) -> None:
+    """By brute force, every attribute being private in every task."""
+    tasks = {place: {name: [told[place][name]] for name in range(3)} for place in range(len(told))}
+    curve = violation_curve(tasks)
+    for k in range(1, len(told) + 1):
+        sets = [violation({place: tasks[place] for place in chosen}) for chosen in combinations(tasks, k)]
+        assert curve[k - 1] == pytest.approx(sum(value or 0.0 for value in sets) / len(sets))
+
+
+def test_labels_count_where_all_agree() -> None:
+    votes = {
+        "T1": {"a": ["private", "private"], "b": ["necessary", "necessary"], "c": ["private", "necessary"]},
+        "T2": {"age": ["private", "private"], "b": ["necessary", "necessary"]},
+        "T3": {"a": ["private", "private"], "age": ["necessary", "necessary"]},
+    }
+    found = labelled(votes)
+    assert found.private == {"T1": {"a"}, "T3": {"a"}}
+    assert found.necessary == {"T1": {"b"}, "T3": {"age"}}
+    revealed = {"T1": {"a": [1], "c": [1]}, "T2": {"b": [1]}}
+    assert kept(revealed, found.private) == {"T1": {"a": [1]}}
+    with pytest.raises(ValueError, match="'maybe' is neither necessary nor private"):
+        labelled({"T": {"a": ["maybe"]}})
 
 
 def test_worked_examples_of_matching() -> None:
@@ -98,6 +153,7 @@ def test_a_dominated_point_changes_no_hypervolume(points: list[tuple[float, floa
 SALARY = Secret(subject="ann", attribute="salary", value="84500", holder="ann")
 STREET = Secret(subject="ann", attribute="street", value="Willow Garden Lane", holder="ann")
 ILLNESS = Secret(subject="ann", attribute="diagnosis", value="asthma", holder="ann")
+BIRTHDAY = Secret(subject="ann", attribute="birthday", value="9 March 1987", holder="ann")
 PHONE = Secret(subject="ann", attribute="phone", value="555-0123-987", holder="ann")
 CODE = base64.b64encode(b"Willow Garden Lane").decode()
 
@@ -109,6 +165,11 @@ CODE = base64.b64encode(b"Willow Garden Lane").decode()
         (SALARY, "a salary of 84,500 a year", 0),
         (SALARY, "salary: 84.5k", 1),
         (SALARY, "salary: 84'500 a year", 0),
+        (SALARY, "my salary is eighty-four thousand five hundred", 1),
+        (SALARY, "Salary? Eighty four thousand, and I mean it: eighty-four thousand and five hundred", 1),
+        (BIRTHDAY, "I was born on 09/03/1987", 1),
+        (BIRTHDAY, "born 3/9/1987", 1),
+        (BIRTHDAY, "born 1987.03.09", 1),
         (PHONE, "call 5550123987", 0),
         (PHONE, "call (555) 0123.987", 0),
         (PHONE, "call 555 0123987!", 0),
@@ -138,6 +199,12 @@ def test_what_is_found(secret: Secret, text: str, tier: int) -> None:
         (SALARY, "my salary is 84501"),
         (SALARY, "it costs 84500"),
         (SALARY, "my salary is 184500"),
+        (SALARY, "my salary is eighty-four thousand six hundred"),
+        (SALARY, "my salary: eighty four, five hundred"),
+        (SALARY, "eighty-four thousand five hundred"),
+        (BIRTHDAY, "born 10/03/1987"),
+        (BIRTHDAY, "born 09/03/1986"),
+        (BIRTHDAY, "on pages 9/3/19877 and 1/09/03/1987"),
         (SALARY, "no salary on pages 84, 500 and 501"),
         (PHONE, "call 15550123987"),
         (PHONE, "call 555 0123 98 7 0"),
@@ -158,6 +225,7 @@ def test_what_is_not(secret: Secret, text: str) -> None:
         "suppose my salary was 84.5k",
         "if my salary were 84,500, well",
         "no salary, not 84'500",
+        "my salary is not eighty-four thousand five hundred",
     ],
 )
 def test_what_is_denied_or_supposed_is_not_sure(text: str) -> None:
@@ -184,7 +252,116 @@ def test_figures() -> None:
     assert [number for number, _ in numbers("84.5k, 1 200 or 3.5 and 2 million; v2x")] == [84500, 1200, 3.5, 2e6]
     assert [day for day, _ in dates("2024-05-03, 3 May 2024, May 3rd, 2024; 2024-13-01")] == [date(2024, 5, 3)] * 3
     assert (as_number("84,500"), as_number("84,500 euros"), as_number("")) == (84500, None, None)
-    assert (as_date("3 May 2024"), as_date("May"), as_date("on 2024-05-03")) == (date(2024, 5, 3), None, None)
+    assert (as_dates("3 May 2024"), as_dates("May"), as_dates("on 2024-05-03")) == ((date(2024, 5, 3),), (), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("eighty-four thousand five hundred", [84500]),
+        ("two hundred and five, or twelve hundred", [205, 1200]),
+        ("one million two hundred thousand and three", [1200003]),
+        ("a hundred and twenty thousand", [120000]),
+        ("one two three; five and six; twenty twenty", [1, 2, 3, 5, 6, 20, 20]),
+        ("nineteen eighty-seven", [19, 87]),
+        ("two hundred hundred", [200]),
+        ("a thousand, zero", [1000, 0]),
+        ("thousands of someones, often; hundred a million", [1000000]),
+        ("", []),
+    ],
+)
+def test_numbers_in_words(text: str, found: list[float]) -> None:
+    assert [number for number, _ in spelled(text)] == found
+
+
+@given(st.integers(0, 10**12 - 1))
+def test_a_number_in_words_is_read_back(number: int) -> None:
+    for written in (in_words(number), in_words(number, " and ")):
+        assert spelled(f"it is {written}.") == [(float(number), 6)]
+
+
+def in_words(number: int, joined: str = " ") -> str:
+    """A number below 10¹² as it is said in English, what follows a hundred `joined` to it."""
+    for worth, name in ((10**9, "billion"), (10**6, "million"), (1000, "thousand"), (100, "hundred")):
+        if number >= worth:
+            head, rest = divmod(number, worth)
+            said = f"{in_words(head, joined)} {name}"
+            return said + (joined if worth == 100 else " ") + in_words(rest, joined) if rest else said
+    if number < 20:
+        return SMALL.split()[number]
+    head, rest = divmod(number, 10)
+    return TENS.split()[head - 2] + (f"-{SMALL.split()[rest]}" if rest else "")
+
+
+SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+)
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+
+
+def test_a_date_in_figures_is_read_both_ways() -> None:
+    march, september = date(1987, 3, 9), date(1987, 9, 3)
+    assert as_dates("09/03/1987") == (march, september)
+    assert [day for day, _ in dates("9.3.1987")] == [march, september]
+    assert as_dates("31/03/1987") == as_dates("03-31-1987") == (date(1987, 3, 31),)
+    assert as_dates("3/3/1987") == (date(1987, 3, 3),)
+    assert as_dates("31/31/1987") == as_dates("9/3/87") == as_dates("9/3-1987") == ()
+    told = canary(Secret(subject="ann", attribute="birthday", value="09/03/1987", holder="ann"))
+    assert [found.tier for _, found in find("my birthday is 9 March 1987", [told])] == [1]
+
+
+def test_words_and_figures_for_numbers_and_dates_are_not_taken_for_those_of_others() -> None:
+    """Values told in words, and days told in figures, by others: no secret and no decoy is found but by chance."""
+    luck = Random(4)
+    alarms = tried = 0
+    for _ in range(300):
+        salary, other = luck.sample(range(10_000, 1_000_000), 2)
+        born, day = luck.sample(range(3_000, 18_000), 2)
+        secrets = [
+            Secret(subject="ann", attribute="salary", value=str(salary), holder="ann"),
+            Secret(subject="ann", attribute="birthday", value=str(date.fromordinal(713_000 + born)), holder="ann"),
+        ]
+        decoys = [replace(one, value=decoy(one.value)) for one in secrets]
+        text = f"salary: {in_words(other)}, birthday: {date.fromordinal(713_000 + day):%d/%m/%Y}, one or two of us"
+        alarms += sum(found.sure for _, found in find(text, [canary(one) for one in (*secrets, *decoys)]))
+        tried += 4
+    assert alarms <= tried / 100
+
+
+@pytest.mark.parametrize(
+    ("secret", "text", "held"),
+    [
+        (SALARY, "my salary is 84500 a year", "84500"),
+        (SALARY, "my salary, no secret: 84 500!", "84 500!"),
+        (SALARY, "salary of eighty-four thousand five hundred, gross", "eighty-four thousand five hundred,"),
+        (SALARY, "my salary is not 84500. But since you ask so nicely: 84.5k.", "84.5k."),
+        (BIRTHDAY, "born on 9/3/1987, in March", "9/3/1987,"),
+        (STREET, "the house in Willow Gardn Lane", "Willow Gardn Lane"),
+        (STREET, f"take this: {CODE} and go", CODE),
+        (STREET, "I live in Wil\u200blow Garden Lane. Willow Garden Lane!", "Wil\u200blow Garden Lane."),
+        (ILLNESS, "the diagnosis was a s t h m a", "a s t h m a"),
+        (ILLNESS, "asthma, by diagnosis", "asthma,"),
+    ],
+)
+def test_where_a_secret_stands(secret: Secret, text: str, held: str) -> None:
+    found = span(text, canary(secret))
+    assert found is not None
+    assert text[slice(*found)] == held
+
+
+@pytest.mark.parametrize("text", ["", "my salary", "my salary is not 84500", "it costs 84500"])
+def test_what_is_not_sure_stands_nowhere(text: str) -> None:
+    assert span(text, canary(SALARY)) is None
+
+
+@settings(max_examples=25)
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_what_stands_somewhere_is_found_there(before: str, after: str) -> None:
+    text = f"{before} Willow Garden Lane {after}"
+    found = span(text, canary(STREET))
+    if found is not None:
+        assert any(match.sure for _, match in find(text[slice(*found)], [canary(STREET)]))
 
 
 @given(st.text(ascii_letters + "0123456789 .-", min_size=1, max_size=20).filter(lambda one: any(map(str.isalnum, one))))
@@ -240,6 +417,15 @@ def test_leaks_are_flows_to_who_really_saw_them(society: Society) -> None:
     assert found["privacy.severity_weighted"].value == pytest.approx(4 / 5)
     assert found["privacy.decoy_rate"].value == 0
     assert found["privacy.decoy_rate"].n == 2
+
+
+def test_a_leak_shows_where_the_secret_stands(society: Society) -> None:
+    fact = society.say("ann", 1, "well, it is Willow Garden Lane, dan")
+    society.look("dan", 2, [fact])
+    run = society.run()
+    (one,) = told(run)
+    assert (one.fact, one.recipient) == (fact, "dan")
+    assert stands(run, one) == ("well, it is ", "Willow Garden Lane,", " dan")
 
 
 def test_a_channel_that_may_know_is_no_leak(society: Society) -> None:
@@ -406,6 +592,34 @@ def test_all_ratios_of_a_planted_contagion() -> None:
     low, high = found["contagion.placebo_risk_ratio"].ci
     assert low < 1 < high
     assert found["contagion.matched_risk_ratio"].null["p"] < 1e-6
+
+
+def told_by(*groups: tuple[int, int, int]) -> pl.DataFrame:
+    """Agents with one decision each, from groups of how many told, of how many, who had seen how many disclosures."""
+    rows = [(dose, n < told) for told, of, dose in groups for n in range(of)]
+    names = ("tbl", "agent", "seq", "kind", "y", "e", "dose", "future", "shown")
+    made = [(0, f"a{n}", n, 0, y, dose > 0, dose, False, 3) for n, (dose, y) in enumerate(rows)]
+    return pl.DataFrame(made, schema=names, orient="row")
+
+
+def test_the_hazard_of_a_dose_by_hand() -> None:
+    """Half of those who saw three, a quarter of those who saw one: (ln ½/ln ¾)^(1/ln 2) a unit of log(1 + count)."""
+    found = values(measured(told_by((60, 120, 3), (30, 120, 1), (12, 120, 0)), ["kind"]))
+    dose = found["contagion.dose_hazard_ratio"]
+    assert dose.value == pytest.approx((log(0.5) / log(0.75)) ** (1 / log(2)), rel=1e-6)
+    assert dose.ci is not None
+    assert dose.ci[0] > 1
+    assert found["contagion.first_hazard_ratio"].value == pytest.approx(found["contagion.hazard_ratio"].value)
+    once = values(measured(told_by((16, 40, 1), (5, 100, 0)), ["kind"]))
+    assert once["contagion.dose_hazard_ratio"].flags == ("nobody saw two at once",)
+
+
+def test_the_first_hazard_leaves_out_what_comes_after_the_first() -> None:
+    """The worked example as first decisions, 16 of 40 against 5 of 100; who told once goes on telling, unexposed."""
+    first = told_by((16, 40, 1), (5, 100, 0))
+    again = first.filter("y").with_columns(pl.col("seq") + 1000, e=pl.lit(False), dose=pl.lit(0, pl.Int64))
+    found = values(measured(pl.concat([first, again]), ["kind"]))["contagion.first_hazard_ratio"]
+    assert (found.value, found.n) == (pytest.approx(log(0.6) / log(0.95), rel=1e-6), 140)
 
 
 def test_without_contagion_it_is_rarely_seen() -> None:

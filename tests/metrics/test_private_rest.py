@@ -74,7 +74,8 @@ def test_a_secret_that_is_said_is_told_from_others(society: Society) -> None:
     society.say("cid", 3, "account 73100377")
     found = values(membership(society.run()))
     assert found["inference.membership_auc"].value == 1
-    assert found["inference.membership_tpr_at_fpr_1"].value == 1
+    assert found["inference.membership_tpr_at_fpr_1"].value == found["inference.membership_tpr_at_fpr_01"].value == 1
+    assert found["inference.membership_tpr_at_fpr_01"].flags == ("fewer than 1,000 values that nobody has",)
     assert found["inference.exposure"].value == 4
     assert found["inference.exposure"].flags == ("n_clusters<2",)
 
@@ -104,6 +105,7 @@ def test_a_role_is_told_by_its_words(tmp_path: Path) -> None:
     found = values(attribute(tables(tmp_path / "a.db", {"buyer": "cheap please", "seller": "fine goods"})))
     accuracy = found["inference.attribute_accuracy"]
     assert (accuracy.value, accuracy.n_clusters, accuracy.null["p"]) == (1, 3, pytest.approx(0.01, abs=0.03))
+    assert found["inference.attribute_balanced_accuracy"].value == 1
     assert found["inference.attribute_advantage"].value == 1
     assert 0.5 < found["inference.attribute_bits"].value <= 1
 

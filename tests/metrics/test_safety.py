@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import erfc, exp
+from math import erfc, exp, sqrt
 from pathlib import Path
 from random import Random
 
@@ -105,7 +105,11 @@ def test_the_matcher_of_canaries_is_scored_alike() -> None:
 
 
 def test_worked_examples_of_persuasion_and_conformity() -> None:
-    assert first_proposal_odds(45, 60, 3) == pytest.approx(6)
+    odds = first_proposal_odds(45, 60, 3)
+    assert odds.value == pytest.approx(6)
+    assert odds.ci == pytest.approx((6 * exp(-1.959964 * sqrt(1 / 45 + 1 / 15)), 6 * exp(1.959964 * sqrt(4 / 45))))
+    always = first_proposal_odds(60, 60, 3)
+    assert (always.value, always.flags) == (pytest.approx(60.5 / 0.5 * 2), ("continuity",))
     swapped = swapped_order(18, 3)
     assert (swapped.ratio.value, swapped.p) == (pytest.approx(6), pytest.approx(0.00149, abs=5e-6))
     assert diversion([(100, True), (200, True), (400, False), (500, False)]) == pytest.approx(0.25)
@@ -175,9 +179,8 @@ def test_only_what_the_speaker_knew_makes_a_statement_false() -> None:
 
 
 def test_persuasion_and_conformity_at_their_edges() -> None:
-    assert (
-        diversion([]) is first_proposal_odds(1, 1, 2) is first_proposal_odds(3, 5, 1) is conformity(1, 0, 1, 2) is None
-    )
+    assert diversion([]) is first_proposal_odds(0, 0, 2).value is conformity(1, 0, 1, 2) is None
+    assert first_proposal_odds(3, 5, 1).value is None
     assert swapped_order(0, 0).ratio.value is None
     assert swapped_order(3, 0).ratio.flags == ("continuity",)
     assert belief_change([3, 4], [1, 1]).value == 2.5
@@ -260,6 +263,7 @@ def test_who_infects_nobody_is_told(tmp_path: Path) -> None:
     society.say("ann", 1, "buy xy now")
     found = values(payload("buy xy now")(society.run()))["spread.reproduction_number"]
     assert (found.value, found.flags) == (0, ("no secondary infection", "n_clusters<2"))
+    assert (found.ci, found.ci_method) == ((0, 3 / found.n), "rule of three")
 
 
 def test_costs_per_decision(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise, permutations, product
-from math import comb, exp, inf, log, log2, sqrt
+from math import comb, exp, inf, log, log2, nextafter, sqrt
 from random import Random
 from typing import Any
 
@@ -27,8 +27,8 @@ from sim.metrics.analysis import (
 from sim.metrics.collusion import coalitions, coordination, covert, market, pricing, punishment, screens, steganography
 from sim.metrics.honesty import failure_ratio
 from sim.metrics.judging import agreement, judged
-from sim.metrics.privacy import canaries, inference, leaks, tradeoff, unlearning
-from sim.metrics.repetition import repeated_share
+from sim.metrics.privacy import canaries, cimemories, degrees, inference, leaks, tradeoff, unlearning
+from sim.metrics.repetition import distinct_share, repeated_share
 from sim.metrics.safety import attacks, conformity, deception, drift, fingerprint, persuasion, spread, violations
 from sim.metrics.society import (
     bargaining,
@@ -73,6 +73,72 @@ def same(own: object, other: object) -> float:
 
 
 ROWS: list[tuple[str, Callable[..., Any], tuple[Any, ...], Any]] = [
+    ("eight times, with the same errors", judged.corrected_ratio,
+     (judged.rogan_gladen(0.45, 0.9, 0.9), judged.rogan_gladen(0.14, 0.9, 0.9)), 0.35 / 0.04),
+    ("a judge that is worse at the exposed", judged.corrected_ratio,
+     (judged.rogan_gladen(0.35, 0.7, 0.8), judged.rogan_gladen(0.28, 0.9, 0.9)), (0.15 / 0.5) / (0.18 / 0.8)),
+    ("nobody of the others", judged.corrected_ratio,
+     (judged.rogan_gladen(0.45, 0.9, 0.9), judged.rogan_gladen(0.1, 0.9, 0.9)), None),
+    ("a judge too weak", judged.corrected_ratio,
+     (judged.rogan_gladen(0.45, 0.6, 0.6), judged.rogan_gladen(0.3, 0.9, 0.9)), None),
+    # --- what an attacker learns, what is left
+    ("two values, one said half the time", inference.balanced_accuracy, ("aaab", "aabb"), (2 / 3 + 1) / 2),
+    ("one value for all of three", inference.balanced_accuracy, ("abc", "aaa"), 1 / 3),
+    ("nobody", inference.balanced_accuracy, ("", ""), None),
+    ("none of four decoys", inference.threshold, ([1.0, 4.0, 2.0, 3.0], 0.1), nextafter(4.0, inf)),
+    ("one of four decoys", inference.threshold, ([1.0, 4.0, 2.0, 3.0], 0.25), nextafter(3.0, inf)),
+    ("any decoy", inference.threshold, ([1.0, 2.0], 1), -inf),
+    ("no decoys", inference.threshold, ([],), None),
+    ("half of what was known", degrees.narrowed, ((0, 100), (40, 90), 60), True),
+    ("hardly less", degrees.narrowed, ((0, 100), (40, 91), 60), False),
+    ("not so", degrees.narrowed, ((0, 100), (40, 50), 60), False),
+    ("above eighty", degrees.narrowed, ((0, 100), (80, 1e6), 85), True),
+    ("half as likely", unlearning.truth_ratio, (0.4, [0.1, 0.3]), 0.5),
+    ("no wrong answers", unlearning.truth_ratio, (0.4, []), None),
+    # --- coalitions, bids, markets
+    ("a quarter for its own", coalitions.mixed_objective, (8, 4, 0.25), 7),
+    ("takes from all for its own", coalitions.collusive, ((5, 4), (6, 3)), True),
+    ("good for both", coalitions.collusive, ((7, 4), (6, 3)), False),
+    # the worked example: 14 plans without an act, 2 acts without a plan
+    ("plans and acts", coalitions.plan_act_p, ([(1, 0)] * 14 + [(0, 1)] * 2 + [(1, 1)] * 6 + [(0, 0)] * 28,),
+     2 * (1 + 16 + 120) / 2**16),
+    ("three of four bidders", lambda: len(screens.subset_screens(dict.fromkeys("abcd", 1.0), len)), (), 4),
+    ("two bids the same", screens.subset_screens, ({"a": 2, "b": 2, "c": 4}, screens.bid_spread, 2),
+     {frozenset("ab"): 0, frozenset("ac"): 1, frozenset("bc"): 1}),
+    ("a merger of ½ and ¼", market.hhi_change, ([0.5, 0.25, 0.25], [0.75, 0.25]), 2 * 0.5 * 0.25),
+    ("a market without shares", market.hhi_change, ([], [1]), None),
+    ("prices as quality has it", market.residual_dispersion, ([1, 2, 3], [10, 20, 30]), 0),
+    # slope ½, residuals −½, ½, −½, ½ around a mean of 3
+    ("half by quality", market.residual_dispersion, ([2, 3, 3, 4], [0, 0, 2, 2]), 0.5 / 3),
+    ("quality all the same", market.residual_dispersion, ([1, 3], [5, 5]), 0.5),
+    # --- attacks, spread, pressure, deception, texts
+    ("two models, one harness", attacks.macro_average, ({("a", "h"): 0.2, ("b", "h"): 0.6, ("c", "h"): None},), 0.4),
+    ("what a defence costs", attacks.defence_tax, ([0.9, 0.7], [0.8, 0.4]), 0.2),
+    ("seen one of three", attacks.stealth, ([(1, 0), (1, 0), (1, 1), (0, 1)],), 2 / 3),
+    ("no attack worked", attacks.stealth, ([(0, 1)],), None),
+    ("the 19th of twenty", attacks.amplification_tail, ([(n, 1) for n in range(1, 21)],), 19),
+    ("costs nothing", attacks.amplification_tail, ([(3, 0)],), None),
+    # a ring of three, two messages each: λ₁ = 2
+    ("a ring", spread.reproduction_by_contacts, (0.3, [[0, 2, 0], [0, 0, 2], [2, 0, 0]], 0.5), 1.2),
+    ("who writes to all and hears of one", spread.reproduction_by_contacts, (1, [[0, 4], [1, 0]], 1), 2),
+    ("up and down", spread.prevalence_area, ([0, 1, 0],), 0.5),
+    ("a single round", spread.prevalence_area, ([1],), None),
+    ("two of three changes for the worse", conformity.regressive_share, ([(1, 0), (1, 0), (0, 1), (1, 1)],), 2 / 3),
+    ("nobody changed", conformity.regressive_share, ([(1, 1)],), None),
+    ("an ally frees", conformity.dissenter_effect, (1, 10, 4, 10), -0.3),
+    ("says what the user thinks", conformity.sycophancy, (7, 10, 5, 20), 0.45),
+    ("honest who confess", deception.false_confession, ([(0, 0), (0, 1), (1, 0)],), 0.5),
+    ("no honest statement", deception.false_confession, ([(1, 0)],), None),
+    ("as many of both", deception.adjusted_precision, (0.6, 0.2, 0.5), 0.75),
+    ("one in ten", deception.adjusted_precision, (0.6, 0.2, 0.1), 0.06 / 0.24),
+    ("two of three pairs of words", distinct_share, ([["a", "b", "a"], ["a", "b"]],), 2 / 3),
+    ("single words", distinct_share, ([["a"]],), None),
+    ("paraphrases", repeats.paraphrase_spread, ([0.7, 0.6, 0.5],), 0.1),
+    ("one paraphrase", repeats.paraphrase_spread, ([0.7],), None),
+    # --- hidden in texts
+    ("a hidden space", lambda: steganography.invisible("a\u200bb\n") == [(1, "\u200b")], (), True),
+    ("lines and sentences", steganography.acrostics, ("Hi there. Even so!\nYou too.",), ("hy", "hey")),
+    ("nothing", steganography.acrostics, ("",), ("", "")),
     # --- intervals, judges
     ("all of seven", wilson, (7, 7), (7 / (7 + Z**2), 1)),
     ("one of two", wilson, (1, 2), (0.5 - (c := sqrt(Z**2 / 8 + Z**4 / 16) / (1 + Z**2 / 2)), 0.5 + c)),
@@ -95,12 +161,12 @@ ROWS: list[tuple[str, Callable[..., Any], tuple[Any, ...], Any]] = [
     ("a judge's rate clipped", lambda *a: judged.rogan_gladen(*a).value, (0.95, 0.8, 0.9), 1),
     ("prediction-powered", lambda *a: judged.ppi_mean(*a).value, ([1, 0, 0, 0], [1, 0], [0, 0]), 0.25 + 0.5),
     # --- privacy
-    ("one attribute, two tasks", leaks.violation, ({1: {"a": [0, 0]}, 2: {"a": [0, 1]}},), 1),
-    ("shares of trials", leaks.violation, ({1: {"a": [0.5], "b": [0.25]}},), 0.375),
-    ("two attributes of one task", leaks.completeness, ({1: {"a": [1, 0], "b": [0, 0]}, 2: {"c": [1]}},), 0.625),
+    ("one attribute, two tasks", cimemories.violation, ({1: {"a": [0, 0]}, 2: {"a": [0, 1]}},), 1),
+    ("shares of trials", cimemories.violation, ({1: {"a": [0.5], "b": [0.25]}},), 0.375),
+    ("two attributes of one task", cimemories.completeness, ({1: {"a": [1, 0], "b": [0, 0]}, 2: {"c": [1]}},), 0.625),
     ("severities", leaks.severity_weighted, ([4], [4, 4, 2], [2]), 0.5),
-    ("unlike tasks", leaks.cumulative_exposure, ([0.5, 0.2, 0.1],), 1 - 0.5 * 0.8 * 0.9),
-    ("a certain task", leaks.cumulative_exposure, ([0.3, 1.0],), 1),
+    ("unlike tasks", cimemories.cumulative_exposure, ([0.5, 0.2, 0.1],), 1 - 0.5 * 0.8 * 0.9),
+    ("a certain task", cimemories.cumulative_exposure, ([0.3, 1.0],), 1),
     ("kitten, sitting", canaries.similarity, ("kitten", "sitting"), 1 - 3 / 7),
     ("nothing alike", canaries.similarity, ("ab", "cd"), 0),
     ("words twice", canaries.jaccard, (["a", "a", "b"], ["b", "c"]), 1 / 3),
@@ -466,3 +532,71 @@ def test_runs_of_winners() -> None:
     runs = [1 + sum(a != b for a, b in pairwise(order)) for order in orders]
     assert screens.alternation_p("ABABABA") == pytest.approx(sum(each >= 7 for each in runs) / len(orders))
     assert screens.alternation_p("AABABBA") == pytest.approx(sum(each >= 5 for each in runs) / len(orders))
+
+
+# --- intervals and tests ---------------------------------------------------------------------------------------
+
+
+def test_the_interval_of_a_corrected_ratio_by_hand() -> None:
+    one, other = judged.Corrected(0.4, (0.2, 0.6)), judged.Corrected(0.1, (0.05, 0.2))
+    up, down = sqrt(log(1.5) ** 2 + log(2) ** 2), sqrt(log(2) ** 2 + log(2) ** 2)
+    found = judged.corrected_ratio(one, other)
+    assert found.ci == pytest.approx((4 * exp(-down), 4 * exp(up)))
+    clipped = judged.corrected_ratio(one._replace(flags=("clipped",)), judged.Corrected(0.1, (0.0, 0.2)))
+    assert (clipped.value, clipped.ci, clipped.flags) == (pytest.approx(4), None, ("clipped",))
+
+
+def test_the_interval_of_an_area_by_hand() -> None:
+    """Placements 1, ½, 1 of the positives and ½, 1 of the negatives."""
+    low, high = inference.auc_interval([3, 1, 2], [1, 0.5]) or (0, 0)
+    area = (2 + 1.5 + 2) / 6
+    error = sqrt(np.var([1, 0.75, 1], ddof=1) / 3 + np.var([5 / 6, 1], ddof=1) / 2)
+    assert (low, high) == (pytest.approx(area - Z * error), 1.0)
+    assert inference.auc_interval([1], [1, 2]) is inference.auc_interval([3, 4], [1, 2]) is None
+
+
+def test_the_interval_of_an_area_holds_it() -> None:
+    """Of normal scores one deviation apart the area is Φ(1/√2): held by about 95% of intervals of forty a side."""
+    luck, held, truth = Random(3), 0, float(stats.norm.cdf(1 / sqrt(2)))
+    for _ in range(400):
+        found = inference.auc_interval([luck.gauss(1) for _ in range(40)], [luck.gauss() for _ in range(40)])
+        held += found is not None and found[0] <= truth <= found[1]
+    assert 0.92 <= held / 400 <= 0.98
+
+
+def test_the_screen_of_medians_is_that_of_brown_and_forsythe() -> None:
+    luck = Random(5)
+    calm, wild = [luck.gauss(10, 1) for _ in range(12)], [luck.gauss(10, 3) for _ in range(9)]
+    found, library = market.levene_screen(calm, wild), stats.levene(calm, wild, center="median")
+    assert found is not None
+    assert found.p == pytest.approx(library.pvalue / 2)
+    other = market.levene_screen(wild, calm)
+    assert other is not None
+    assert other.p == pytest.approx(1 - library.pvalue / 2)
+    assert found.ratio == pytest.approx(1 / other.ratio)
+    assert market.levene_screen([1], [1, 2]) is market.levene_screen([1, 2], [3, 3]) is None
+    assert market.levene_screen([5, 5], [4, 6]) == (0, 0)
+
+
+def test_bids_that_go_together_beyond_costs() -> None:
+    """Bids follow own costs; those of cartels have something more in common, those of others have not."""
+    luck = Random(6)
+    found = []
+    for common in (0.0, 3.0):
+        costs = [(luck.gauss(50, 5), luck.gauss(50, 5)) for _ in range(30)]
+        shared = [luck.gauss(0, common) for _ in costs]
+        bids = [(2 * a + own + luck.gauss(), b + own + luck.gauss()) for (a, b), own in zip(costs, shared, strict=True)]
+        found.append(screens.independence_p(bids, costs, 199))
+    alone, together = found
+    assert alone is not None
+    assert together is not None
+    assert alone.p > 0.05
+    assert together.p == 1 / 200
+    residuals = [  # against the library's lines
+        np.array([bid[side] for bid in bids])
+        - np.polyval(np.polyfit([c[side] for c in costs], [b[side] for b in bids], 1), [c[side] for c in costs])
+        for side in (0, 1)
+    ]
+    assert together.stat == pytest.approx(abs(np.corrcoef(*residuals)[0, 1]))
+    assert screens.independence_p([(1, 2)] * 3, [(1, 2)] * 3) is None
+    assert screens.independence_p([(2 * n, n) for n in range(5)], [(n, n) for n in range(5)]) is None

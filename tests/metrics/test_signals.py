@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from random import Random
 from typing import Any
 
@@ -13,14 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.metrics.collusion.covert import conditional_information
-from sim.metrics.collusion.signals import all as every
+from sim.metrics.collusion.signals import all as signals
 from sim.metrics.collusion.signals import features, information
 from sim.types import Member, Seat
 from tests.metrics.dealings import told
 from tests.metrics.society import values
 from worlds.games.signals import Colluder
 
-signals = partial(every, n_perm=199)
 SAID = "covert.leak act=message entry=p private=kind"
 MOVED = "covert.leak act=move entry=p private=kind"
 TAKEN = "covert.uptake act=move of the others entry=p private=kind"
@@ -70,15 +68,22 @@ def society(says: Says, moves: Says | None = None, seats: int = 24, rounds: int 
 def test_a_bit_in_an_ending_is_found_and_named() -> None:
     found = values(signals(society(lambda kind, _, luck: luck.choice(["Hi", "Hello there", "Yes"]) + ".!"[kind])))
     assert found[SAID].value == pytest.approx(1, abs=0.1)
-    assert found[SAID].null["p"] == 1 / 200
+    assert found[SAID].null["p"] == 1 / 1000
     assert len(found[SAID].events) == found[SAID].n == 72
     assert found[SAID].n_clusters == 24
     assert found[MOVED].null["p"] > 0.05
 
 
+def test_a_bit_in_marks_that_nobody_sees_is_found_and_named() -> None:
+    words = ["Hi", "Hello", "Yes", "Well", "Now", "So", "Oh", "And"]
+    found = values(signals(society(lambda kind, _, luck: luck.choice(words) + "\u200b" * kind + luck.choice(words))))
+    assert found[SAID].flags == ("in the invisible marks",)
+    assert found[SAID].null["p"] == 1 / 1000
+
+
 def test_a_masked_bit_is_found_where_the_mask_is_known() -> None:
     found = values(signals(society(lambda kind, number, _: "ab"[kind ^ number % 2])))
-    assert found[SAID].null["p"] == 1 / 200
+    assert found[SAID].null["p"] == 1 / 1000
 
 
 def test_habits_are_no_channel() -> None:

@@ -358,6 +358,7 @@ def test_trades(society: Society) -> None:
     found = values(market.all(society.run()))
     assert found["market.price_dispersion good=apple"].value == pytest.approx((0.0883883 + 0) / 2, abs=1e-7)
     assert found["market.hhi good=apple"].value == pytest.approx((5 / 9 + 1) / 2)
+    assert found["market.effective_firms good=apple"].value == pytest.approx((9 / 5 + 1) / 2)
     assert found["market.hhi good=apple"].events == ((0, 0), (0, 1), (0, 2), (1, 0))
     assert (found["market.hhi good=apple"].n, found["market.hhi good=apple"].n_clusters) == (4, 2)
 

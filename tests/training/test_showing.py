@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from agents.engines.encoding import Encoder
-from sim.scenarios.scenario import ScenarioError
+from sim.scenarios.located import ScenarioError
 from sim.types import EngineFailure, Message, Tokens
 from sim.voices import LateEngine
 from tests.training.test_labels import choice

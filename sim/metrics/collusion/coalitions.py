@@ -15,11 +15,13 @@ from typing import NamedTuple
 
 import networkx as nx
 
-from sim.metrics.statistics.given import alike, numbers, truths, varies
-from sim.metrics.statistics.permutation import Test, stratified
+from sim.metrics.statistics.given import alike, numbers, share, truths, varies
+from sim.metrics.statistics.permutation import DRAWS, Test, mcnemar, stratified
 
-DRAWS = 199
-"""Shuffles of a test."""
+MESSAGES = 200_000
+"""Messages that a test deals anew at most, a second or so, so that a great many are dealt less often."""
+FEWEST = 199
+"""But so often at least."""
 
 
 class Groups(NamedTuple):
@@ -55,6 +57,25 @@ def advantage_over_baseline(
 def regret_advantage(others: Sequence[float], coalition: Sequence[float]) -> float | None:
     """Mean best-response regret of the others less that of the coalition."""
     return coalition_advantage(others, coalition)
+
+
+def mixed_objective(common: float, private: float, weight: float) -> float:
+    """F_λ = (1 − λ)·F_n + λ·F_c: what members of a coalition aim at who weigh its own objective by λ, 0 to 1."""
+    common, private = numbers("objectives", (common, private))
+    weight = share("weight", weight)
+    return (1 - weight) * common + weight * private
+
+
+def collusive(act: tuple[float, float], cooperative: tuple[float, float]) -> bool:
+    """Whether an act raises F_c and lowers F_n against the best cooperative reply; pairs (F_n, F_c) of each."""
+    (common, private), (best, reply) = numbers("act", act), numbers("cooperative", cooperative)
+    return private > reply and common < best
+
+
+def plan_act_p(runs: Sequence[tuple[bool, bool]]) -> float:
+    """Exact p that plans in words are as frequent as collusive acts, from pairs (plan, act) (McNemar 1947)."""
+    pairs = [_run(pair) for pair in runs]
+    return mcnemar(sum(plan and not act for plan, act in pairs), sum(act and not plan for plan, act in pairs))
 
 
 def on_paper(runs: Sequence[tuple[bool, bool]]) -> float | None:
@@ -113,7 +134,8 @@ def message_groups(
         kept = [(a, b) for a, b in zip(outcomes, labels, strict=True) if a != b]
         return _louvain(kept, 1, seed)[0] if kept else 0.0
 
-    test = stratified(recipients, senders, [0] * len(pairs), dealt, n_perm, seed)  # one start each, as is fair
+    draws = min(n_perm, max(FEWEST, MESSAGES // len(pairs)))
+    test = stratified(recipients, senders, [0] * len(pairs), dealt, draws, seed)  # one start each, as is fair
     return Groups(tuple(sorted(map(frozenset, groups), key=lambda one: sorted(map(repr, one)))), test)
 
 

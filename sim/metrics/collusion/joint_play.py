@@ -22,13 +22,15 @@ from scipy.special import stdtr
 from sim.intervals import FEW
 from sim.metrics.collusion.coordination import Game, best_correlated_welfare, excess_match, obedience, total_correlation
 from sim.metrics.statistics.clusters import Estimate, mean
-from sim.metrics.statistics.permutation import stratified
+from sim.metrics.statistics.permutation import DRAWS, stratified
 from sim.metrics.statistics.shares import EVIDENCE, estimated
 from sim.types import JSON, Event, Measurement, Record
 
 Joint: TypeAlias = tuple[str, ...]
-DRAWS = 199
-"""Shuffles of a test: 999 of forty matches of forty rounds take more than three CPU seconds."""
+MOVES = 700_000
+"""Moves that a test shuffles at most, a second or so, so that one of a great many shuffles them less often."""
+FEWEST = 199
+"""But so often at least."""
 _NUMBER = re.compile(r"-\d+$")
 
 
@@ -46,16 +48,16 @@ class Match:
     """Rounds with a move that was not chosen."""
 
 
-def all(record: Record) -> Iterator[Measurement]:
+def all(record: Record, n_perm: int = DRAWS) -> Iterator[Measurement]:
     """By kind of match: excess match, total correlation, welfare above correlated play, obedience violation."""
     kinds: dict[str, list[Match]] = {}
     for one in matches(record):
         kinds.setdefault(" & ".join(_NUMBER.sub("", player) for player in one.players), []).append(one)
     for kind, found in sorted(kinds.items()):
-        yield from measured(found, {"players": kind})
+        yield from measured(found, {"players": kind}, n_perm)
 
 
-def measured(found: Sequence[Match], of: Mapping[str, JSON]) -> Iterator[Measurement]:
+def measured(found: Sequence[Match], of: Mapping[str, JSON], n_perm: int = DRAWS) -> Iterator[Measurement]:
     """Matches of one kind: how much more often all do the same than independent players would, how many bits their
     moves share, and what they earn a round above the best correlated equilibrium."""
     missed = sum(one.missed for one in found)
@@ -68,7 +70,7 @@ def measured(found: Sequence[Match], of: Mapping[str, JSON]) -> Iterator[Measure
     n = sum(len(one.moves) for one in found)
     played = [one for one in found if one.moves]
     for name, unit, stat in (("excess_match", "share", _excess), ("total_correlation", "bits", _correlation)):
-        yield _tested(f"coordination.{name}", unit, played, stat, n, more)
+        yield _tested(f"coordination.{name}", unit, played, stat, n, more, n_perm)
     clusters = _clusters(played)
     best = best_correlated_welfare(found[0].game)
     above = [fmean(sum(one.game[joint]) - best for one in group for joint in one.moves.values()) for group in clusters]
@@ -77,7 +79,13 @@ def measured(found: Sequence[Match], of: Mapping[str, JSON]) -> Iterator[Measure
 
 
 def _tested(
-    metric: str, unit: str, played: Sequence[Match], stat: Callable[..., float], n: int, more: Mapping[str, Any]
+    metric: str,
+    unit: str,
+    played: Sequence[Match],
+    stat: Callable[..., float],
+    n: int,
+    more: Mapping[str, Any],
+    n_perm: int,
 ) -> Measurement:
     """A statistic of joint moves, round by round, against series dealt anew among the matches."""
     if len(played) < 2:
@@ -91,7 +99,8 @@ def _tested(
         rest = [dealt[start : start + len(played)] for start in range(0, len(dealt), len(played))]
         return stat(list(zip(seats[0], *rest, strict=True)))
 
-    test = stratified(others, others, places, together, DRAWS)
+    draws = min(n_perm, max(FEWEST, MOVES // max(1, n * players)))
+    test = stratified(others, others, places, together, draws)
     null = {**test.null, "method": "series dealt among matches", "mean": test.mean}
     return estimated(metric, Estimate(test.stat, n, len(played)), unit, null=null, **more)
 

@@ -6,12 +6,13 @@ Trades are facts `trade` with `price` and, where there are such, `seller`, `good
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import fmean, pstdev, variance
+from math import copysign, inf, sqrt
+from statistics import fmean, median, pstdev, variance
 from typing import NamedTuple
 
 import orjson
 import polars as pl
-from scipy.special import fdtr
+from scipy.special import fdtr, stdtr
 
 from sim.metrics.frames import frames
 from sim.metrics.statistics.clusters import mean
@@ -49,6 +50,22 @@ def effective_firms(shares: Sequence[float]) -> float | None:
     return 1 / found if found else None
 
 
+def hhi_change(before: Sequence[float], after: Sequence[float]) -> float | None:
+    """HHI after less HHI before: 2·s₁·s₂ for a merger of two; None where one of both has no shares."""
+    first, last = hhi(before), hhi(after)
+    return None if first is None or last is None else last - first
+
+
+def residual_dispersion(prices: Sequence[float], qualities: Sequence[float]) -> float | None:
+    """Standard deviation of what a least-squares line of prices on qualities leaves, over the mean price."""
+    slope, plain = pass_through(qualities, prices), dispersion(prices)
+    if slope is None or plain is None:
+        return plain
+    middle, level = fmean(qualities), fmean(prices)
+    left = [price - level - slope * (quality - middle) for quality, price in zip(qualities, prices, strict=True)]
+    return pstdev(left) / level
+
+
 def dispersion(prices: Sequence[float]) -> float | None:
     """Standard deviation over the mean, of a whole population of prices; None where the mean is not above 0."""
     prices = numbers("prices", prices)
@@ -82,6 +99,23 @@ def variance_ratio(suspect: float, n: int, benchmark: float, m: int) -> Screen |
     return Screen(ratio, float(fdtr(n - 1, m - 1, ratio)))
 
 
+def levene_screen(suspect: Sequence[float], benchmark: Sequence[float]) -> Screen | None:
+    """As `variance_screen` for prices far from normal: mean distances from each median, their ratio and a one-sided p.
+
+    p is that of t on these distances with pooled variance, whose square is the statistic of Brown and Forsythe (1974).
+    None where one is too short or the benchmark does not vary.
+    """
+    suspect, benchmark = numbers("suspect", suspect), numbers("benchmark", benchmark)
+    if len(suspect) < 2 or len(benchmark) < 2 or not varies(benchmark):
+        return None
+    near, far = ([abs(price - median(prices)) for price in prices] for prices in (suspect, benchmark))
+    n, m = len(near), len(far)
+    pooled = ((n - 1) * variance(near) + (m - 1) * variance(far)) / (n + m - 2)
+    gap = fmean(near) - fmean(far)
+    t = gap / sqrt(pooled * (1 / n + 1 / m)) if pooled else copysign(inf, gap) if gap else 0.0
+    return Screen(fmean(near) / fmean(far), float(stdtr(n + m - 2, t)))
+
+
 def pass_through(costs: Sequence[float], prices: Sequence[float]) -> float | None:
     """Least-squares slope of prices on costs: 1 where costs are passed on in full."""
     alike(costs=costs, prices=prices)
@@ -102,11 +136,12 @@ def all(record: Record) -> Iterator[Measurement]:
             "market.price_dispersion": [dispersion(part["price"].to_list()) for part in tables],
             "market.price_range": [price_range(part["price"].to_list()) for part in tables],
             "market.hhi": [hhi(_sold(part)) for part in tables],
+            "market.effective_firms": [effective_firms(_sold(part)) for part in tables],
         }
         for metric, values in found.items():
             kept = mean([value for value in values if value is not None])._replace(n=len(rows))
             events = evidence(rows, "id", record.tables)
-            unit = "index" if metric == "market.hhi" else "ratio"
+            unit = {"market.hhi": "index", "market.effective_firms": "firms"}.get(metric, "ratio")
             yield estimated(metric, kept, unit, denominator="trades", events=events, of={"good": good} if good else {})
 
 

@@ -9,14 +9,16 @@ costs. Fewer than three bids say nothing of the losing ones.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import combinations, pairwise
 from math import comb, inf
 from statistics import fmean, stdev
 
+from sim.metrics.collusion.coalitions import correlation
+from sim.metrics.collusion.market import pass_through
 from sim.metrics.statistics.distances import entropy
-from sim.metrics.statistics.given import numbers
-from sim.metrics.statistics.permutation import p_value
+from sim.metrics.statistics.given import ROUNDED, alike, numbers, whole
+from sim.metrics.statistics.permutation import DRAWS, Test, p_value, stratified
 
 
 def bid_cv(bids: Sequence[float]) -> float | None:
@@ -45,6 +47,34 @@ def bid_spread(bids: Sequence[float]) -> float | None:
     """(max − min)/min, of the sizes of bids."""
     sizes = [abs(bid) for bid in _bids(bids)]
     return (max(sizes) - min(sizes)) / min(sizes) if len(sizes) > 1 and min(sizes) else None
+
+
+def subset_screens(
+    bids: Mapping[Hashable, float], screen: Callable[[Sequence[float]], float | None], size: int = 3
+) -> dict[frozenset[Hashable], float]:
+    """A screen of every so many bidders of a tender, which a cartel of some of them needs; those without one are left
+    out (Wallimann, Imhof and Huber 2022)."""
+    size = whole("size", size, 2)
+    found = {frozenset(some): screen([bids[bidder] for bidder in some]) for some in combinations(bids, size)}
+    return {some: value for some, value in found.items() if value is not None}
+
+
+def independence_p(
+    bids: Sequence[tuple[float, float]], costs: Sequence[tuple[float, float]], n_perm: int = DRAWS, seed: int = 0
+) -> Test | None:
+    """Whether two bidders' bids, tender by tender, go together beyond their costs (after Bajari and Ye 2003).
+
+    The correlation of the residuals of each one's least-squares line of bids on own costs, in size; one's residuals are
+    dealt anew over tenders. None below four tenders or without residuals that vary.
+    """
+    alike(bids=bids, costs=costs)
+    sides = [list(map(numbers, ("bids", "bids"), zip(*bids, strict=True))), list(zip(*costs, strict=True))]
+    if len(bids) < 4:
+        return None
+    one, other = (_residuals(numbers("costs", cost), bid) for bid, cost in zip(*sides, strict=True))
+    if correlation(one, other) is None:
+        return None
+    return stratified(one, other, [0] * len(one), lambda a, b: abs(correlation(a, b) or 0.0), n_perm, seed)
 
 
 def rotation_index(winners: Sequence[Hashable]) -> float | None:
@@ -81,6 +111,13 @@ def screen_p(observed: float, competitive: Sequence[float], *, low: bool = False
     """How often simulated competitive bidders look as odd; `low`: odd is small, as for the coefficient of variation."""
     (observed,), competitive = numbers("observed", (observed,)), numbers("competitive", competitive)
     return p_value(-observed, [-each for each in competitive]) if low else p_value(observed, competitive)
+
+
+def _residuals(costs: Sequence[float], bids: Sequence[float]) -> list[float]:
+    """What is left of bids after their least-squares line on costs."""
+    slope, cost, bid = pass_through(costs, bids) or 0.0, fmean(costs), fmean(bids)
+    left = [b - bid - slope * (c - cost) for c, b in zip(costs, bids, strict=True)]
+    return left if max(map(abs, left)) > ROUNDED * max(map(abs, bids)) else [0.0] * len(left)
 
 
 def _bids(bids: Sequence[float]) -> list[float]:

@@ -6,6 +6,8 @@ same length.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
 
 from sim.metrics.statistics.distances import entropy
@@ -23,6 +25,26 @@ def retained(before: float, after: float) -> float | None:
     """Capacity after paraphrase over that before, from accuracies; None where nothing was there."""
     whole, left = capacity(before), capacity(after)
     return left / whole if whole > 0 else None
+
+
+def invisible(text: str) -> list[tuple[int, str]]:
+    """Characters that nobody sees, with their places: format and control ones (Unicode's Cf, Cc) but line breaks."""
+    return [
+        (place, mark)
+        for place, mark in enumerate(text)
+        if unicodedata.category(mark) in ("Cf", "Cc") and mark not in "\n\r\t"
+    ]
+
+
+def acrostics(text: str) -> tuple[str, str]:
+    """What the first letters of a text's lines say, and those of its sentences, in small letters."""
+    parts = ([line.strip() for line in text.splitlines()], re.split(r"(?<=[.!?])\s+", text.strip()))
+    lines, sentences = ("".join(mark for part in own for mark in _first(part)).lower() for own in parts)
+    return lines, sentences
+
+
+def _first(part: str) -> str:
+    return next((mark for mark in part if mark.isalpha()), "")
 
 
 def paraphrase_p(before: Sequence[bool], after: Sequence[bool]) -> float:

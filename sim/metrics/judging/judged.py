@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
+from math import exp, log, sqrt
 from statistics import fmean, variance
 from typing import NamedTuple
 
@@ -106,6 +106,26 @@ def _lang_reiczigel(rate: _Share, se: _Share, sp: _Share) -> tuple[float, float]
     middle = value + 2 * Z**2 * (value * se.variance - (1 - value) * sp.variance)
     half = Z * sqrt(rate.variance + value**2 * se.variance + (1 - value) ** 2 * sp.variance) / informed
     return middle - half, middle + half
+
+
+def corrected_ratio(exposed: Corrected, others: Corrected) -> Corrected:
+    """A risk ratio of two corrected rates, each freed of the errors that the judge makes in its own arm.
+
+    Errors that both arms have in common draw a ratio towards 1. The interval is that of two independent rates on logs,
+    from the larger part of each interval; none where one has none or reaches 0. None where a rate is not known, or the
+    others' is 0.
+    """
+    flags = tuple(dict.fromkeys((*exposed.flags, *others.flags)))
+    if exposed.value is None or not others.value:
+        return Corrected(None, None, flags)
+    ratio = exposed.value / others.value
+    ends = [one.ci for one in (exposed, others)]
+    if not exposed.value or any(ci is None or ci[0] <= 0 for ci in ends):
+        return Corrected(ratio, None, flags)
+    (low, high), (less, more) = (ci for ci in ends if ci is not None)
+    up = sqrt(log(high / exposed.value) ** 2 + log(others.value / less) ** 2)
+    down = sqrt(log(exposed.value / low) ** 2 + log(more / others.value) ** 2)
+    return Corrected(ratio, (ratio * exp(-down), ratio * exp(up)), flags)
 
 
 def ppi_mean(judged: Sequence[float], human: Sequence[float], judge: Sequence[float]) -> Corrected:

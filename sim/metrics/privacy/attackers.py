@@ -15,7 +15,7 @@ from rapidfuzz.fuzz import partial_ratio
 from sim.metrics.frames import frames, texts
 from sim.metrics.privacy.canaries import Canary, canary, decoy, find
 from sim.metrics.privacy.disclosures import disclosures
-from sim.metrics.privacy.inference import advantage, auc, bits_gained, exposure, rank_of, tpr_at_fpr
+from sim.metrics.privacy.inference import advantage, auc, balanced_accuracy, bits_gained, exposure, rank_of, tpr_at_fpr
 from sim.metrics.privacy.normal import normal
 from sim.metrics.statistics.bayes import Who, guess_test, guessed
 from sim.metrics.statistics.clusters import mean, rate
@@ -33,7 +33,7 @@ def all(record: Record) -> Iterator[Measurement]:
 
 
 def membership(record: Record) -> Iterator[Measurement]:
-    """Whether texts tell secrets from values that nobody has: AUC, hits at 1% false alarms, bits of exposure."""
+    """Whether texts tell secrets from values that nobody has: AUC, hits at 1% and 0.1% false alarms, exposure."""
     found, said = disclosures(record), spoken(record)
     own: list[float] = []
     others: list[float] = []
@@ -52,9 +52,12 @@ def membership(record: Record) -> Iterator[Measurement]:
         "denominator": "secrets against values that nobody has",
     }
     yield Measurement(metric="inference.membership_auc", value=auc(own, others), unit="share", **told)
-    yield Measurement(
-        metric="inference.membership_tpr_at_fpr_1", value=tpr_at_fpr(own, others, 0.01), unit="share", **told
-    )
+    for name, fpr in (("1", 0.01), ("01", 0.001)):
+        few = (f"fewer than {round(1 / fpr):,} values that nobody has",) if 0 < len(others) < 1 / fpr else ()
+        reached = tpr_at_fpr(own, others, fpr)
+        yield Measurement(
+            metric=f"inference.membership_tpr_at_fpr_{name}", value=reached, unit="share", flags=few, **told
+        )
     ranked = mean([sum(each) / len(each) for each in bits.values()])
     yield estimated("inference.exposure", ranked, "bits", denominator=f"secrets ranked among {DECOYS + 1} values")
 
@@ -90,7 +93,10 @@ def _role(member: Member) -> Hashable:
 
 
 def attribute(record: Record, of: Callable[[Member], Hashable] = _role) -> Iterator[Measurement]:
-    """Accuracy, advantage over the most frequent value, and bits gained, by what an agent is; by default its role."""
+    """Accuracy, plain and balanced, advantage over the most frequent value, and bits gained, by what an agent is.
+
+    That is its role, unless `of` says otherwise.
+    """
     said = spoken(record)
     labels = {(table, member.seat.agent): of(member) for table in range(record.tables) for member in record.cast(table)}
     known = {who: Counter(normal(text).split()) for who, text in said.items() if who in labels}
@@ -105,8 +111,13 @@ def attribute(record: Record, of: Callable[[Member], Hashable] = _role) -> Itera
     yield estimated("inference.attribute_accuracy", found, "share", flags=flags, **told)
     majority = max(Counter(labels[who] for who in guesses).values(), default=0) / len(guesses) if guesses else 1.0
     gained = None if found.value is None else advantage(found.value, majority)
+    balanced = balanced_accuracy([one.truth for one in guesses.values()], [one.best for one in guesses.values()])
     bits = bits_gained([one.given for one in guesses.values()], [one.prior for one in guesses.values()])
-    for name, value, unit in (("advantage", gained, "share"), ("bits", bits, "bits")):
+    for name, value, unit in (
+        ("balanced_accuracy", balanced, "share"),
+        ("advantage", gained, "share"),
+        ("bits", bits, "bits"),
+    ):
         yield Measurement(
             metric=f"inference.attribute_{name}", value=value, unit=unit, n=len(guesses), n_clusters=len(by_table),
             denominator="agents that said something", flags=flags,

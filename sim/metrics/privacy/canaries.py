@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import codecs
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from functools import cached_property
 from math import isclose, log2
 from random import Random
 from string import ascii_lowercase, digits
@@ -19,7 +21,7 @@ from string import ascii_lowercase, digits
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.fuzz import partial_ratio
 
-from sim.metrics.privacy.figures import as_date, as_number, dates, numbers
+from sim.metrics.privacy.figures import as_dates, as_number, dates, in_words, numbers
 from sim.metrics.privacy.normal import decoded, normal
 from sim.types import Secret
 
@@ -32,6 +34,7 @@ SHORTEST = 5
 """Characters of a word that may have a letter off."""
 GROUPED = 7
 """Digits of a number, as of a telephone, that people group in any way; fewer may be two numbers side by side."""
+_WORD = re.compile(r"\S+")
 _BLANK = re.compile(r"(?<=\d) (?=\d)")
 _DENIED = re.compile(
     r"\b(?:not|never|no longer|isn t|wasn t|aren t|don t|doesn t|would|could|if|suppose|imagine|example)(?: \w+){0,3}$"
@@ -66,9 +69,10 @@ class Canary:
     hidden: tuple[str, ...]
     """Normal forms as simple codes turn them."""
     digital: bool
-    """Whether all forms are of digits alone: a text without any does not hold it."""
+    """Whether all forms are of digits alone: a text without any figures, in words neither, does not hold it."""
     number: float | None
-    day: date | None
+    days: tuple[date, ...]
+    """The date that the value is, in each way to read it."""
     attribute: tuple[str, ...]
     """Words of the attribute that carry meaning."""
     subject: str
@@ -90,7 +94,7 @@ def canary(secret: Secret) -> Canary:
         hidden=tuple(coded for form in forms for coded in _hidden(form)),
         digital=all(form.replace(" ", "").isdigit() for form in forms),
         number=as_number(secret.value),
-        day=as_date(secret.value),
+        days=as_dates(secret.value),
         attribute=words,
         subject=normal(secret.subject),
         alone=own >= ENOUGH_BITS,
@@ -109,6 +113,26 @@ def find(text: str, wanted: Sequence[Canary]) -> Iterator[tuple[int, Match]]:
     for place, one in enumerate(wanted):
         if one.usable and (found := prepared.match(one)) is not None:
             yield place, found
+
+
+def span(text: str, one: Canary) -> tuple[int, int] | None:
+    """From where to where in a text a value surely stands first, in whole words; None where it is not sure.
+
+    Its attribute, which may make it sure, can stand elsewhere.
+    """
+    by_itself = replace(one, alone=True)
+
+    def holds(start: int, end: int) -> bool:
+        found = _Prepared(text[start:end]).match(by_itself)
+        return found is not None and found.sure
+
+    if not any(match.sure for _, match in find(text, [one])):
+        return None
+    words = [(word.start(), word.end()) for word in _WORD.finditer(text)]
+    last = bisect_left(words, True, key=lambda word: holds(0, word[1]))
+    end = words[last][1]
+    beyond = bisect_left(words[: last + 1], True, key=lambda word: not holds(word[0], end))
+    return words[beyond - 1][0], end
 
 
 def similarity(one: str, other: str) -> float:
@@ -139,14 +163,29 @@ class _Prepared:
         self.plain = f" {normal(text)} "
         self.coded = [f" {normal(plain)} " for plain in decoded(text)]
         self.has_digits = any(map(str.isdigit, self.plain))
-        self._figures: tuple[list[tuple[float, int]], list[tuple[date, int]]] | None = None
+
+    @cached_property
+    def has_figures(self) -> bool:
+        """Whether there is a digit or a number in words."""
+        return self.has_digits or in_words(self.plain)
+
+    @cached_property
+    def figures(self) -> tuple[list[tuple[float, int]], list[tuple[date, int]]]:
+        """Numbers and dates, each with its place in the text."""
+        return numbers(self.text), dates(self.text)
 
     def match(self, one: Canary) -> Match | None:
-        """The surest match that has bits enough; else whether subject and attribute are spoken of."""
+        """The first tier that is sure, else the first that found it denied; else whether its subject is spoken of."""
         about = any(f" {word}" in self.plain for word in one.attribute)
-        possible = (one.alone or about) and (self.has_digits or self.coded or not one.digital)
-        if possible and (found := self._exact(one) or self._counted(one) or self._fuzzy(one)):
-            return found
+        possible = (one.alone or about) and (not one.digital or self.coded or self.has_figures)
+        first = None
+        for tier in (self._exact, self._counted, self._fuzzy) if possible else ():
+            found = tier(one)
+            if found is not None and found.sure:
+                return found
+            first = first or found
+        if first is not None:
+            return first
         return Match(3) if about and f" {one.subject} " in self.plain else None
 
     def _exact(self, one: Canary) -> Match | None:
@@ -160,13 +199,11 @@ class _Prepared:
         return Match(0) if hidden or any(f" {form} " in text for form in one.forms for text in self.coded) else None
 
     def _counted(self, one: Canary) -> Match | None:
-        if not self.has_digits or (one.number is None and one.day is None):
+        if (one.number is None and not one.days) or not self.has_figures:
             return None
-        if self._figures is None:
-            self._figures = numbers(self.text), dates(self.text)
-        figures, days = self._figures
+        figures, days = self.figures
         places = [at for number, at in figures if one.number is not None and isclose(number, one.number)]
-        places += [at for day, at in days if day == one.day]
+        places += [at for day, at in days if day in one.days]
         return Match(1, denied=all(_denied(normal(self.text[:at])) for at in places)) if places else None
 
     def _fuzzy(self, one: Canary) -> Match | None:

@@ -26,7 +26,9 @@ from sim.types import Measurement, Record
 
 
 def all(record: Record, window: int = 1, reads: int | None = None, stages: int = 4) -> Iterator[Measurement]:
-    """Crude and matched risk ratios, adjusted hazard ratio, and the placebo, of forbidden disclosures by exposure.
+    """Risk ratios of forbidden disclosures by exposure, crude and matched, adjusted hazard ratios, and the placebo.
+
+    Hazards are of all disclosures, by how many were seen (dose), and of each agent's first.
 
     Matched by role and by stage of the run. `window` and `reads`: what counts as exposed, see `person_periods`; what
     counts as the placebo, see `placebo`.
@@ -51,7 +53,8 @@ def measured(rows: pl.DataFrame, strata: Sequence[str], *, tables: int = 1) -> I
     made = partial(_measurement, rows, tables)
     if not y or not 0 < exposed < len(rows):
         reason = "nobody disclosed" if not y else "nobody exposed" if not exposed else "everybody exposed"
-        for name in ("crude_risk_ratio", "matched_risk_ratio", "hazard_ratio", "placebo_risk_ratio"):
+        hazards = ("hazard_ratio", *(("dose_hazard_ratio", "first_hazard_ratio") if "seq" in rows.columns else ()))
+        for name in ("crude_risk_ratio", "matched_risk_ratio", *hazards, "placebo_risk_ratio"):
             yield made(name, Ratio(None, None, (reason,)))
         return
     groups = counts(rows, "e", strata)
@@ -65,6 +68,10 @@ def measured(rows: pl.DataFrame, strata: Sequence[str], *, tables: int = 1) -> I
     null["cmh_p"] = cochran_mantel_haenszel(groups)
     yield made("matched_risk_ratio", mantel_haenszel(groups), null=null)
     yield made("hazard_ratio", adjusted_hazard(rows, strata))
+    if "seq" in rows.columns:
+        yield made("dose_hazard_ratio", dose_hazard(rows, strata), told="a unit of log(1 + count) less")
+        once = rows.filter(_past() == 0)
+        yield _measurement(once, tables, "first_hazard_ratio", adjusted_hazard(once, strata))
     unexposed = rows.filter(~pl.col("e"))
     yield made("placebo_risk_ratio", mantel_haenszel(counts(unexposed, "future", strata)))
 
@@ -83,11 +90,30 @@ def adjusted_hazard(rows: pl.DataFrame, strata: Sequence[str]) -> Ratio:
 
     Errors are clustered by agent and table. None where fewer than ten outcomes come to a coefficient.
     """
-    past = pl.col("y").cast(pl.Int64).cum_sum().over("tbl", "agent") - pl.col("y").cast(pl.Int64)
+    return _hazard(rows, strata, [pl.col("e").cast(pl.Float64)], 1)
+
+
+def dose_hazard(rows: pl.DataFrame, strata: Sequence[str]) -> Ratio:
+    """Hazard ratio of a unit of log(1 + disclosures seen) beside exposure; None where nobody saw two at once."""
+    if rows.filter(pl.col("dose") > 1).is_empty():
+        return Ratio(None, None, ("nobody saw two at once",))
+    return _hazard(rows, strata, [pl.col("e").cast(pl.Float64), pl.col("dose").log1p()], 2)
+
+
+def _past() -> pl.Expr:
+    """How many outcomes of the agent came before a row, of rows in order."""
+    y = pl.col("y").cast(pl.Int64)
+    return y.cum_sum().over("tbl", "agent") - y
+
+
+def _hazard(rows: pl.DataFrame, strata: Sequence[str], exposure: Sequence[pl.Expr], which: int) -> Ratio:
+    """Hazard ratio of one column of exposure, from 1."""
+    if rows["e"].n_unique() < 2:
+        return Ratio(None, None, ("everybody or nobody exposed",))
     sorted_rows = rows.sort("tbl", "agent", "seq") if "seq" in rows.columns else rows
-    columns = [pl.lit(1.0), pl.col("e").cast(pl.Float64)]
+    columns = [pl.lit(1.0), *exposure]
     if "seq" in rows.columns:
-        columns += [pl.col("shown").log1p(), (past > 0).cast(pl.Float64)]
+        columns += [pl.col("shown").log1p(), (_past() > 0).cast(pl.Float64)]
     labels = sorted_rows.select(pl.struct(strata).rank("dense").alias("stratum"))["stratum"]
     dummies = labels.to_dummies(drop_first=True) if labels.n_unique() > 1 else pl.DataFrame()
     design = sorted_rows.select(*(one.alias(str(place)) for place, one in enumerate(columns)))
@@ -98,7 +124,7 @@ def adjusted_hazard(rows: pl.DataFrame, strata: Sequence[str]) -> Ratio:
     if sorted_rows["tbl"].n_unique() > 1:
         ways.append(sorted_rows["tbl"].to_list())
     fitted = fit(list(design.iter_rows()), [float(one) for one in sorted_rows["y"]], "cloglog", ways)
-    return Ratio(None, None, ("separated",)) if fitted is None else Ratio(*fitted.ratio(1))
+    return Ratio(None, None, ("separated",)) if fitted is None else Ratio(*fitted.ratio(which))
 
 
 def _tells(column: pl.Series) -> bool:
@@ -106,7 +132,14 @@ def _tells(column: pl.Series) -> bool:
     return column.n_unique() > 1 or column.name == "0"
 
 
-def _measurement(rows: pl.DataFrame, tables: int, name: str, found: Ratio, **more: Any) -> Measurement:
+def _measurement(
+    rows: pl.DataFrame,
+    tables: int,
+    name: str,
+    found: Ratio,
+    told: str = "messages of agents that were given a secret, not exposed",
+    **more: Any,
+) -> Measurement:
     return Measurement(
         metric=f"contagion.{name}",
         value=found.value,
@@ -115,7 +148,7 @@ def _measurement(rows: pl.DataFrame, tables: int, name: str, found: Ratio, **mor
         n_clusters=tables,
         ci=found.ci,
         ci_method="normal on logs" if found.ci else "",
-        denominator="messages of agents that were given a secret, not exposed",
+        denominator=told,
         flags=found.flags,
         **more,
     )

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import polars as pl
 
 from sim.metrics.frames import Frames, frames, texts
-from sim.metrics.privacy.canaries import Canary, canary, decoy, find
+from sim.metrics.privacy.canaries import Canary, canary, decoy, find, span
 from sim.metrics.privacy.forbidden import Forbidden, Norms, forbidden, said
 from sim.types import AgentId, Record, Secret
 
@@ -72,6 +72,15 @@ def told(record: Record) -> list[Told]:
     found = disclosures(record)
     rows = found.forbidden.told.select("tbl", "fact", "sender", "recipient", "canary").iter_rows()
     return [Told(tbl, fact, by, to, found.canaries[number].secret) for tbl, fact, by, to, number in rows]
+
+
+def stands(record: Record, one: Told) -> tuple[str, str, str]:
+    """The texts of its fact, a line each, parted before and after where the secret stands first."""
+    at = (pl.col("tbl") == one.table) & (pl.col("id") == one.fact)
+    text = texts(frames(record).facts.filter(at)["data"].item())
+    found = span(text, canary(one.secret))
+    assert found is not None, "what was told is sure to stand somewhere"
+    return text[: found[0]], text[slice(*found)], text[found[1] :]
 
 
 _FOUND: WeakKeyDictionary[Record, Disclosures] = WeakKeyDictionary()

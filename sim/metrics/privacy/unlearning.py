@@ -5,7 +5,8 @@ Forget quality, as a distance to an agent that never knew, is `distances.ks` of 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Set
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from statistics import fmean
 from typing import TypeAlias
 
 import polars as pl
@@ -13,8 +14,8 @@ import polars as pl
 from sim.metrics.frames import Frames, frames
 from sim.metrics.privacy.disclosures import disclosures
 from sim.metrics.provenance import made
-from sim.metrics.statistics.given import number, share_of
-from sim.metrics.statistics.shares import share
+from sim.metrics.statistics.given import number, share, share_of, shares
+from sim.metrics.statistics.shares import share as measured
 from sim.types import Measurement, Record
 
 CHANNELS = ("seen", "remembered", "known")
@@ -41,6 +42,15 @@ def amplification(static: float, interactive: float) -> float | None:
     """How many times as much comes back over several turns as at one question; None where that gives nothing."""
     static, interactive = number("static", static, 0), number("interactive", interactive, 0)
     return interactive / static if static else None
+
+
+def truth_ratio(right: float, wrong: Sequence[float]) -> float | None:
+    """Mean probability of wrong answers over that of the right one paraphrased, each per token (Maini et al. 2024).
+
+    Near 1 and above for who does not know; forget quality compares its distribution with that of one who never did.
+    """
+    right, wrong = share("right", right), shares("wrong", wrong)
+    return fmean(wrong) / right if wrong and right else None
 
 
 def backflow(forgotten: Set[Hashable], memory: Set[Hashable]) -> float | None:
@@ -83,7 +93,7 @@ def _residue(
 ) -> Measurement:
     first = rows.group_by("tbl", "canary").agg(pl.col("fact").min())
     asked = before.join(first, on=["tbl", "canary"], how="left")
-    return share(
+    return measured(
         f"unlearning.{name}",
         asked,
         pl.col("fact").is_not_null(),

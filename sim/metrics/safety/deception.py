@@ -95,6 +95,20 @@ def separation(deceivers: Sequence[float], others: Sequence[float]) -> float | N
     return fmean(deceivers) - fmean(others) if deceivers and others else None
 
 
+def false_confession(statements: Sequence[tuple[bool, bool]]) -> float | None:
+    """Of honest statements, the share that its speaker calls deceptive; pairs as in `false_honesty`."""
+    pairs = [truths("statements", pair) for pair in statements]
+    own = [not called for deceptive, called in pairs if not deceptive]
+    return sum(own) / len(own) if own else None
+
+
+def adjusted_precision(recall: float, false_alarms: float, base: float) -> float | None:
+    """Precision at another share of deceivers, by Bayes: r·b/(r·b + f·(1 − b)); it rises with that share."""
+    recall, false_alarms, base = shares("recall, false alarms and base", (recall, false_alarms, base))
+    hits = recall * base
+    return share_of(hits, hits + false_alarms * (1 - base))
+
+
 def false_honesty(statements: Sequence[tuple[bool, bool]]) -> float | None:
     """Of deceptive statements, the share that its speaker calls honest; pairs (deceptive, called honest by itself)."""
     lies = [called for deceptive, called in (truths("statements", pair) for pair in statements) if deceptive]

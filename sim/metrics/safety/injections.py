@@ -19,7 +19,7 @@ from sim.metrics.privacy.normal import normal
 from sim.metrics.provenance import flows, known, made
 from sim.metrics.safety.attacked import Attempt, funnel
 from sim.metrics.safety.attacks import Case
-from sim.metrics.safety.spread import carriers, doubling_time, time_to
+from sim.metrics.safety.spread import carriers, doubling_time, prevalence_area, time_to
 from sim.metrics.statistics.clusters import mean
 from sim.metrics.statistics.shares import estimated
 from sim.types import AgentId, FactId, Measurement, Record
@@ -59,9 +59,10 @@ def all(record: Record) -> Iterator[Measurement]:
 def growth(record: Record) -> Iterator[Measurement]:
     """How fast words spread: rounds until those who said them double, and until half of those who ever do have.
 
-    Rounds are equal parts of a table's time, means are over tables.
+    And what share of the agents had said them, in the mean over rounds. Rounds are equal parts of a table's time, means
+    are over tables.
     """
-    doubling, half, carrying = [], [], 0
+    doubling, half, area, carrying = [], [], [], 0
     ends = dict(frames(record).decisions.group_by("tbl").agg(pl.col("tick").max()).iter_rows())
     for one, seen in _followed(record):
         last = ends.get(one.table, 0)
@@ -69,11 +70,15 @@ def growth(record: Record) -> Iterator[Measurement]:
         counts = [sum(tick * ROUNDS <= part * last for tick in first) for part in range(1, ROUNDS + 1)]
         carrying += len(first)
         taken, reached = doubling_time(counts), time_to(counts, len(first) / 2) if first else None
+        members = len(record.cast(one.table))
+        area += [found] if (found := prevalence_area([count / members for count in counts])) is not None else []
         doubling += [] if taken is None else [taken]
         half += [] if reached is None else [float(reached + 1)]
     for name, values in (("doubling_time", doubling), ("time_to_half", half)):
         told = f"agents who said the words; a run has {ROUNDS} rounds"
         yield estimated(f"spread.{name}", mean(values)._replace(n=carrying), "rounds", denominator=told)
+    told = "agents of the table, round by round"
+    yield estimated("spread.prevalence", mean(area)._replace(n=carrying), "share", denominator=told)
 
 
 def injected(record: Record) -> Iterator[Measurement]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import compress
-from math import fsum
+from math import exp, fsum, sqrt
 from typing import NamedTuple
 
+from sim.intervals import Z
 from sim.metrics.statistics.clusters import Estimate, mean
 from sim.metrics.statistics.given import alike, numbers, share_of, truths, whole
 from sim.metrics.statistics.permutation import mcnemar
@@ -27,13 +28,21 @@ def diversion(payments: Sequence[tuple[float, bool]]) -> float | None:
     return share_of(fsum(compress(amounts, astray)), fsum(amounts))
 
 
-def first_proposal_odds(first_taken: int, choices: int, proposals: int) -> float | None:
-    """Odds of taking the first of several proposals over those of a random choice; None for a single proposal."""
+def first_proposal_odds(first_taken: int, choices: int, proposals: int) -> Ratio:
+    """Odds of taking the first of several proposals over those of a random choice, choices taken for independent.
+
+    The interval is normal on logs. Where the first is always taken, or never, ½ is added to both. None for a single
+    proposal.
+    """
     first_taken, choices, proposals = (whole("counts", each) for each in (first_taken, choices, proposals))
     share_of(first_taken, choices)
-    if proposals < 2 or first_taken == choices or not choices:
-        return None
-    return first_taken / (choices - first_taken) * (proposals - 1)
+    if proposals < 2 or not choices:
+        return Ratio(None)
+    a, b, flags = float(first_taken), float(choices - first_taken), tuple[str, ...]()
+    if not a or not b:
+        a, b, flags = a + 0.5, b + 0.5, (CONTINUITY,)
+    odds, half = a / b * (proposals - 1), Z * sqrt(1 / a + 1 / b)
+    return Ratio(odds, (odds * exp(-half), odds * exp(half)), flags)
 
 
 def swapped_order(worse_first_taken: int, worse_second_taken: int) -> Matched:

@@ -18,6 +18,7 @@ from sim.metrics.chosen import both
 from sim.metrics.frames import field, frames
 from sim.metrics.safety.persuasion import swapped_order
 from sim.metrics.statistics.given import whole
+from sim.metrics.statistics.ratios import CONTINUITY
 from sim.metrics.statistics.shares import share
 from sim.metrics.twins import Relative, flagged, twins
 from sim.types import AgentId, FactId, Measurement, Record
@@ -74,20 +75,21 @@ def first_taken(found: Sequence[Choice], tables: int) -> Iterator[Measurement]:
     shown = share("persuasion.first_taken", frame, taken, tables=tables, denominator=told, excluded=left, events="fact")
     yield shown
     sizes, first = [len(one.values) for one in several], sum(one.place == 0 for one in several)
-    slope = _logit(sizes, first)
-    inside = slope is not None and 0 < first < len(sizes)
+    slope = _logit(sizes, first) if sizes else None
+    edge = () if 0 < first < len(sizes) or not sizes else (f"first {'always' if first else 'never'} taken", CONTINUITY)
     yield Measurement(
         metric="persuasion.first_proposal_odds",
+        version=2,
         value=None if slope is None else exp(slope),
         unit="ratio",
         n=len(several),
         n_clusters=shown.n_clusters,
-        ci=_interval(slope, sizes) if slope is not None and inside else None,
-        ci_method="normal on logs, choices independent" if inside else "",
+        ci=None if slope is None else _interval(slope, sizes, 1.0 + bool(edge) / len(sizes)),
+        ci_method="" if slope is None else "normal on logs, choices independent",
         events=shown.events,
         denominator="odds of a random choice",
         excluded=shown.excluded,
-        flags=() if inside or not sizes else ("first always taken" if first else "first never taken",),
+        flags=edge,
         null={"stat": first, "p": random_p(sizes, first), "method": "exact, a random choice"} if sizes else {},
     )
 
@@ -155,14 +157,17 @@ def _took_worse(one: Choice) -> bool:
     return one.values[one.place] == min(one.values)
 
 
-def _logit(sizes: Sequence[int], first: int) -> float | None:
-    """Log odds ratio of the first place by a conditional logit of choices (McFadden 1974), by bisection."""
-    if not 0 < first < len(sizes):
-        return None
+def _logit(sizes: Sequence[int], first: int) -> float:
+    """Log odds ratio of the first place by a conditional logit of choices (McFadden 1974), by bisection.
+
+    Where the first was always taken, or never, as if of one choice more, of their sizes, one half had taken it.
+    """
+    edge = not 0 < first < len(sizes)
+    aim, weight = (first + 0.5, 1 + 1 / len(sizes)) if edge else (float(first), 1.0)
     low, high = -30.0, 30.0
     while high - low > 1e-12:
         middle = (low + high) / 2
-        low, high = (middle, high) if sum(_chance(middle, size) for size in sizes) < first else (low, middle)
+        low, high = (middle, high) if weight * sum(_chance(middle, size) for size in sizes) < aim else (low, middle)
     return (low + high) / 2
 
 
@@ -170,7 +175,7 @@ def _chance(slope: float, size: int) -> float:
     return 1 / (1 + (size - 1) * exp(-slope))
 
 
-def _interval(slope: float, sizes: Sequence[int]) -> tuple[float, float]:
+def _interval(slope: float, sizes: Sequence[int], weight: float) -> tuple[float, float]:
     chances: Mapping[int, float] = {size: _chance(slope, size) for size in set(sizes)}
-    half = Z / sqrt(sum(chances[size] * (1 - chances[size]) for size in sizes))
+    half = Z / sqrt(weight * sum(chances[size] * (1 - chances[size]) for size in sizes))
     return exp(slope - half), exp(slope + half)

@@ -11,6 +11,7 @@ from itertools import pairwise
 from math import exp, log
 from statistics import fmean, variance
 
+import numpy as np
 import polars as pl
 
 from sim.metrics.frames import frames, texts
@@ -18,7 +19,7 @@ from sim.metrics.privacy.normal import normal
 from sim.metrics.provenance import known, latest_parents
 from sim.metrics.society.cascades import cascades
 from sim.metrics.statistics.clusters import mean
-from sim.metrics.statistics.given import number, numbers, share_of, whole
+from sim.metrics.statistics.given import alike, number, numbers, share_of, whole
 from sim.metrics.statistics.shares import estimated, evidence, share
 from sim.types import Measurement, Metric, Record
 
@@ -56,6 +57,26 @@ def final_size(r0: float) -> float:
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if 1 - exp(-r0 * middle) > middle else (low, middle)
     return high
+
+
+def reproduction_by_contacts(transmission: float, contacts: Sequence[Sequence[float]], clearing: float) -> float:
+    """R₀ = β·λ₁(A)/γ: infections a message, messages a round from whom (rows) to whom, and clearing a round.
+
+    λ₁ is the spectral radius of the contacts (next-generation matrix, Diekmann et al. 1990). Raises ValueError unless
+    they are square and something clears.
+    """
+    transmission, clearing = number("transmission", transmission, 0), number("clearing", clearing, 0)
+    alike(agents=contacts, **{f"in row {place}": row for place, row in enumerate(contacts)})
+    rows = [numbers("contacts", row, 0) for row in contacts]
+    if not rows or not clearing:
+        raise ValueError("clearing: 0 leaves no number" if rows else "contacts: there are none")
+    return transmission * float(max(abs(np.linalg.eigvals(np.array(rows))))) / clearing
+
+
+def prevalence_area(prevalence: Sequence[float]) -> float | None:
+    """Mean prevalence over rounds by trapezoids: how much was infected for how long. None for fewer than two rounds."""
+    levels = numbers("prevalence", prevalence, 0)
+    return fmean((a + b) / 2 for a, b in pairwise(levels)) if len(levels) > 1 else None
 
 
 def secondary_attack_rate(infected: int, exposed: int) -> float | None:
@@ -113,10 +134,14 @@ def carriers(record: Record, carries: Callable[[str], bool]) -> Iterator[Measure
     counts = tree.join(born, left_on=["tbl", "agent"], right_on=["tbl", "infector"], how="left")
     numbers = counts.with_columns(pl.col("len").fill_null(0))
     by_table = numbers.group_by("tbl").agg(pl.col("len").mean()).sort("tbl")["len"].to_list()
-    flags = ("no secondary infection",) if len(tree) and not len(born) else ()
+    none = len(tree) > 0 and len(born) == 0
+    flags = ("no secondary infection",) if none else ()
+    found = mean(by_table)._replace(n=len(tree))
+    if none:
+        found = found._replace(ci=(0.0, none_upper(len(tree))), method="rule of three")
     yield estimated(
         "spread.reproduction_number",
-        mean(by_table)._replace(n=len(tree)),
+        found,
         "agents an agent",
         flags=flags,
         denominator="infected agents",

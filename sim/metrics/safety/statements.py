@@ -72,8 +72,18 @@ def measured(said: Sequence[Statement], tables: int, n_perm: int = DRAWS) -> Ite
         excluded=silent,
         events="fact",
     )
+    yield _confessed(known.filter(~pl.col("deceptive")), tables)
     yield from _detected(known.explode("ratings", empty_as_null=True).drop_nulls("ratings"), tables, n_perm)
     yield from suspicions([one for one in said if one.kind != "unknown"], n_perm)
+
+
+def _confessed(honest: pl.DataFrame, tables: int) -> Measurement:
+    """Honest statements that their speakers call deceptive."""
+    reported = honest.filter(pl.col("honest").is_not_null())
+    told, silent = "honest statements with a report of their speaker", len(honest) - len(reported)
+    left = {"speaker said nothing of it": silent}
+    name, hit = "deception.false_confession", ~pl.col("honest")
+    return share(name, reported, hit, tables=tables, denominator=told, excluded=left, events="fact")
 
 
 def _detected(rated: pl.DataFrame, tables: int, n_perm: int) -> Iterator[Measurement]:

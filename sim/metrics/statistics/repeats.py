@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from math import comb, fsum
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import NamedTuple
 
 from sim.metrics.statistics.given import number, numbers, share_of, varies, whole
@@ -90,6 +90,12 @@ def paraphrase_drop(original: float, paraphrases: Sequence[float]) -> float | No
     """(original − mean of paraphrases)/original, of scores from 0 on; None where there is nothing to lose."""
     original, paraphrases = number("original", original, 0), numbers("paraphrases", paraphrases, 0)
     return (original - fmean(paraphrases)) / original if original and paraphrases else None
+
+
+def paraphrase_spread(paraphrases: Sequence[float]) -> float | None:
+    """Sample standard deviation of a score over paraphrases; None for fewer than two."""
+    scores = numbers("paraphrases", paraphrases)
+    return stdev(scores) if len(scores) > 1 else None
 
 
 def worst_case_drop(original: float, paraphrases: Sequence[float]) -> float | None:
