@@ -77,14 +77,15 @@ def test_the_entropy_of_choices_by_hand(tmp_path: Path) -> None:
 
 
 def stuck(folder: Path, luck: Random, size: float) -> Society:
-    """Twelve tables of two who decide eight times, unsure by chance; who repeats itself fails more often, or not."""
+    """Twelve tables of two who decide eight times, unsure by chance; the lost repeat themselves and fail, or not."""
     society = Society(folder / "run.db", tables=12)
     for agent in ("a", "b"):
         society.member(agent)
     for table in range(12):
+        lost = {agent: luck.random() < 0.5 for agent in ("a", "b")}
         for tick in range(8):
             for agent in ("a", "b"):
-                again = luck.random() < 0.5
+                again = luck.random() < (0.9 if lost[agent] else 0.1)
                 key = "here" if again else f"{agent}{tick}"
                 how = "defaulted" if luck.random() < 0.2 + size * again else "chosen"
                 call = {"logprobs": [log(luck.uniform(0.3, 1))]}
