@@ -29,6 +29,8 @@ class Difference(NamedTuple):
     p: float
     """By flipping signs."""
     pairs: int
+    reduction: float | None = None
+    """Variance of unpaired over paired differences; at 1 or less shared luck did not help."""
 
     @property
     def apart(self) -> bool:
@@ -51,7 +53,9 @@ def difference(pairs: Sequence[tuple[Measurement, Measurement]]) -> Difference |
         return None
     estimate = _from_logs(found.estimate) if on_logs else found.estimate
     unit = "times" if on_logs else first.unit
-    return Difference(first.metric, first.of, unit, fmean(base), fmean(treated), estimate, found.p, len(there))
+    return Difference(
+        first.metric, first.of, unit, fmean(base), fmean(treated), estimate, found.p, len(there), found.reduction
+    )
 
 
 def _from_logs(one: Estimate) -> Estimate:

@@ -26,6 +26,7 @@ INTERVALS: Mapping[str, Callable[..., Any] | str] = {
     "t, jackknife": "Student's t with the standard error of leaving out each cluster in turn (jackknife).",
     "normal on logs": "Normal on the scale of logarithms, by the delta method.",
     "bootstrap": "The middle 95% of the values found when what it is over is drawn anew, with replacement.",
+    "centred bootstrap": "The middle 95% of values found with tables drawn anew, their mean moved to the value.",
     "parametric bootstrap": "The middle 95% of the values found on data drawn from the fitted model.",
     "log(−log)": "Normal on the scale of log(−log) of the curve, which keeps it between 0 and 1.",
     "credible": "The middle 95% of a belief after the data: of a normal skill or rating, or of policies by Dirichlet.",
@@ -46,6 +47,10 @@ SIGNS = (
     ("–", "no value: the notes say why"),
     (NO_INTERVAL, "a single run or table says nothing of the spread between them"),
     ("design effect unknown", "the bound takes all n for independent, and is too near where they hang together"),
+    (
+        "luck shared",
+        "variance of a difference without pairs over that with them; at 1 or less, shared luck did not help",
+    ),
     ("left out", "what a number does not count, and how often, by reason"),
     ("test of no effect", "p of a value as far from none as this one where there is no effect, in brackets how"),
 )

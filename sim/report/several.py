@@ -144,9 +144,10 @@ def _tables(kept: Sequence[Difference], left: int) -> list[Table]:
         ci = one.estimate.ci
         interval = f"{shown(ci[0])} to {shown(ci[1])}" if ci else ""
         tested = (interval, num(one.p), num(rate), "stands" if standing else "")
-        sides = (one.unit, num(one.base), num(one.treated), num(one.pairs))
+        sides = (one.unit, num(one.base), num(one.treated), num(one.pairs), num(one.reduction))
         rows[bool(one.of)].append((one.metric, about(one), num(one.estimate.value), *tested, *sides))
-    heads = ("measure", "of", "difference", "95% interval", "p", "adjusted p", "so", "unit", "first", "second", "pairs")
+    differs = ("measure", "of", "difference", "95% interval", "p", "adjusted p", "so")
+    heads = (*differs, "unit", "first", "second", "pairs", "luck shared")
     general, single = map(tuple, rows)
     title = "Paired differences about everybody"
     return [

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from sim.metrics.analysis import variance
+from sim.metrics.analysis.failing import foretold
 from sim.metrics.analysis.uncertainty import passed_on
 from sim.metrics.collusion.coalitions import group_contrast, message_groups
 from sim.metrics.collusion.joint_play import all as joint_play
@@ -35,6 +36,7 @@ from sim.types import Measurement, Seat, Secret
 from tests.metrics.dealings import told
 from tests.metrics.known import Case, outside
 from tests.metrics.society import Society
+from tests.metrics.test_failing import stuck
 from tests.worlds.playing import play
 from worlds.games.matrix import Matrix
 from worlds.games.signals import Chatter, Colluder
@@ -108,7 +110,7 @@ def onset(luck: Random, size: float) -> float:
         for side in (0, 1)
         for n in range(10)
     ]
-    (found,) = (one for one in compared(runs) if one.metric == "onset.log_rank")
+    (found,) = (one for one in compared(runs, 99) if one.metric == "onset.log_rank")
     return float(found.null.get("p", 1.0))
 
 
@@ -268,8 +270,16 @@ def unsure(luck: Random, size: float) -> float:
                 society.act("a", tick, shows=before, how=how, calls=[call], table=table)
                 before = [society.fact(tick, "message", "a", text="so", table=table)] if luck.random() < 0.3 else []
         with society.run() as record:
-            found = {one.metric: one for one in passed_on(record)}
+            found = {one.metric: one for one in passed_on(record, n_perm=99, draws=0)}
     return float(found["uncertainty.passed_on_auc"].null["p"])
+
+
+def heading(luck: Random, size: float) -> float:
+    """Decisions of which those that repeat themselves fail more often, or no more often; learnt at other tables."""
+    with TemporaryDirectory() as folder, stuck(Path(folder), luck, 0.6 * size).run() as record:
+        found = {one.metric: one for one in foretold(record, 99)}
+    ci = found["failing.head_auc"].ci
+    return float(ci is None or ci[0] <= 0.5)
 
 
 # --- records themselves --------------------------------------------------------------------------------------
@@ -336,6 +346,7 @@ RECORDED: dict[str, Case] = {
     "degrees of telling": Case(telling, 0.45),
     "what comes back": Case(forgetting, 0.6),
     "uncertainty of failures": Case(unsure, 0.6),
+    "failures foretold": Case(heading, 1.0),
 }
 """Slow ones: each seed plays markets, or writes a run file, of its own."""
 QUICK: dict[str, Case] = {

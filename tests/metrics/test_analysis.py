@@ -22,7 +22,7 @@ from sim.metrics.analysis.attribution import (
     root_step,
     step_accuracy,
 )
-from sim.metrics.analysis.calibration import brier, ece, log_loss, murphy
+from sim.metrics.analysis.calibration import brier, log_loss, murphy
 from sim.metrics.analysis.conformal import (
     by_group,
     coverage,
@@ -33,6 +33,7 @@ from sim.metrics.analysis.conformal import (
 )
 from sim.metrics.analysis.improvement import area_under, longest_loop, loop_ratio, loops, memory_index, success_curve
 from sim.metrics.analysis.offpolicy import doubly_robust, effective_size, evaluate, ips, per_decision, snips, weight
+from sim.metrics.analysis.reliability import ece
 from sim.metrics.analysis.uncertainty import earliness, local, passed_on, propagate
 from sim.metrics.privacy.inference import auc
 from sim.metrics.statistics.paired import effect, variance_reduction
@@ -240,6 +241,7 @@ def test_loops_on_a_record(tmp_path: Path) -> None:
     for tick, (agent, key) in enumerate([("ann", "s"), ("bob", "s"), ("ann", "t"), ("ann", "s"), ("ann", "s")]):
         society.act(agent, tick, key=key)
     society.act("ann", 9)
-    (found,) = loops(society.run())
+    found, longest = loops(society.run())
     assert (found.value, found.n, found.decisions) == (pytest.approx(2 / 5), 5, (4, 5))
     assert found.excluded == {"decisions without one": 1}
+    assert (longest.value, longest.n) == (pytest.approx((2 + 0) / 2), 2)

@@ -32,6 +32,7 @@ def test_a_difference_by_hand() -> None:
     assert found.estimate.value == 1.5
     assert found.estimate.ci == pytest.approx((1.5 - 3.182446 / 12**0.5, 1.5 + 3.182446 / 12**0.5))
     assert (found.p, found.pairs, found.apart) == (2 / 16, 4, True)
+    assert found.reduction == pytest.approx((10 / 3 + 17 / 3) / (1 / 3))
 
 
 def test_ratios_are_compared_by_their_quotient() -> None:

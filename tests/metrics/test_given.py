@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 
 from sim.intervals import clustered, none_upper, wilson
-from sim.metrics.analysis import attribution, calibration, collapse, conformal, improvement, offpolicy, uncertainty
+from sim.metrics.analysis import (
+    attribution,
+    calibration,
+    collapse,
+    conformal,
+    failing,
+    improvement,
+    offpolicy,
+    reliability,
+    uncertainty,
+)
 from sim.metrics.collusion import coalitions, coordination, covert, market, pricing, punishment, screens, steganography
 from sim.metrics.honesty import failure_ratio
 from sim.metrics.judging import agreement, judged
@@ -38,6 +48,7 @@ from sim.metrics.society import (
 from sim.metrics.statistics import (
     clusters,
     dip,
+    discrimination,
     distances,
     glm,
     multiplicity,
@@ -197,10 +208,17 @@ NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (offpolicy.ips, ([], [1])), (offpolicy.snips, ([nan], [1])), (offpolicy.weight, ([0.5], [0])),
     (offpolicy.doubly_robust, ([], [1], [1], [1])), (offpolicy.effective_size, ([-1],)),
     (offpolicy.per_decision, ([[(-1, 1)]],)), (calibration.brier, ([-0.1], [True])), (calibration.brier, ([0.5], [2])),
-    (calibration.ece, ([nan], [True])), (calibration.ece, ([0.5], [True], 0)), (calibration.log_loss, ([1.2], [0])),
+    (reliability.ece, ([nan], [True])), (reliability.ece, ([0.5], [True], 0)), (calibration.log_loss, ([1.2], [0])),
     (calibration.murphy, ([], [1])), (improvement.success_curve, ([-2], 3)), (improvement.area_under, ([0, 2],)),
     (improvement.memory_index, ([1, 0], [1])), (uncertainty.local, ([1.0],)), (uncertainty.propagate, ({"a": 1.5}, {})),
-    (uncertainty.propagate, ({"a": 0.5}, {("z", "a"): 1})),
+    (uncertainty.propagate, ({"a": 0.5}, {("z", "a"): 1})), (uncertainty.entropy, ({"a": 0.5},)),
+    (discrimination.auroc, ([nan], [True])), (discrimination.average_precision, ([1], [2])),
+    (discrimination.risk_coverage, ([1, 2], [True])), (reliability.debiased, ([1.2], [True])),
+    (reliability.kernel, ([0.5], [True], 0)), (reliability.recalibration, ([0.5], [])),
+    (reliability.equal_mass, ([2],)),
+    (failing.logistic, ([[nan]], [True])), (offpolicy.clipped, ([1], -1)), (offpolicy.clip_level, ([nan],)),
+    (offpolicy.empirical_bernstein, ([2, 1], 0, 1)), (conformal.weighted_threshold, ([1], [nan], 1, 0.1)),
+    (conformal.group_coverage, ({"a": [nan]}, {"a": 1})), (attribution.sets_to_try, ([1], 0)),
     (uncertainty.propagate, ({"a": 0.5, "b": 0.1}, {("a", "b"): 2})), (uncertainty.earliness, ([nan],)),
 ]  # fmt: skip
 
@@ -241,7 +259,10 @@ ARRAYS: list[tuple[Callable[..., Any], tuple[list[Any], ...]]] = [
     (drift.mann_kendall, ([1, 2, 4],)), (fingerprint.macro_f1, ([0, 1], [0, 0])),
     (deception.detection, ([1, 0], [1, 1])), (repeats.pass_all, ([[5, 3], [5, 5]],)),
     (collapse.mutual_information, ([[0, -1], [-1, 0]],)), (calibration.brier, ([0.5, 0.2], [1, 0])),
-    (calibration.ece, ([0.5, 0.2], [1, 0])), (calibration.murphy, ([0.5, 0.2], [1, 0])),
+    (reliability.ece, ([0.5, 0.2], [1, 0])), (calibration.murphy, ([0.5, 0.2], [1, 0])),
+    (discrimination.auroc, ([0.5, 0.2], [1, 0])), (discrimination.average_precision, ([0.5, 0.2], [1, 0])),
+    (discrimination.risk_coverage, ([0.5, 0.2], [1, 0])), (reliability.debiased, ([0.5, 0.5], [1, 0])),
+    (reliability.kernel, ([0.5, 0.2], [1, 0])), (offpolicy.clipped, ([2, 1],)),
     (offpolicy.ips, ([2, 1], [1, 0])), (offpolicy.snips, ([2, 1], [1, 0])), (offpolicy.effective_size, ([2, 1],)),
     (attribution.root_step, ([0, 0.5],)), (conformal.coverage, ([1, 2],)), (improvement.area_under, ([0, 1],)),
     (improvement.memory_index, ([1, 0], [0, 0])), (paired.effect, ([1, 2], [2, 4])),

@@ -168,6 +168,7 @@ CATCHING = ("sim.metrics.privacy.contagion:all", "sim.metrics.privacy.leaks:all"
 """On the planted platform of the benchmark."""
 WRITTEN = (
     "sim.metrics.analysis.calibration:all",
+    "sim.metrics.analysis.failing:foretold",
     "sim.metrics.analysis.improvement:dynamics",
     "sim.metrics.analysis.improvement:loops",
     "sim.metrics.analysis.uncertainty:passed_on",

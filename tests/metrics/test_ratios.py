@@ -66,6 +66,23 @@ def test_worked_examples_by_regression() -> None:
     assert (round(value, 2), round(low, 2), round(high, 2)) == (2.00, 0.78, 5.11)
 
 
+def test_errors_are_of_the_observed_information() -> None:
+    """Coefficients and errors by statsmodels 0.15, `GLM(…).fit(cov_type="cluster")` times √(10/9), and "HC0"."""
+    rows = [[1.0, k % 7 - 3.0] for k in range(60)]
+    outcomes = [float((k * k + k // 5) % 4 == 1 or k % 11 == 3) for k in range(60)]
+    for link, coefficients, errors, alone in (
+        ("cloglog", (-1.10567236, -0.04236915), (0.21509495, 0.12900322), (0.24588893, 0.13628367)),
+        ("logit", (-0.93473679, -0.04785460), (0.25147837, 0.14606717), (0.28839311, 0.15413419)),
+    ):
+        found = fit(rows, outcomes, link, [[k // 6 for k in range(60)]])  # type: ignore[arg-type]
+        by_row = fit(rows, outcomes, link)  # type: ignore[arg-type]
+        assert found is not None
+        assert by_row is not None
+        assert found.coefficients == pytest.approx(coefficients, abs=1e-8)
+        assert found.errors == pytest.approx(errors, abs=1e-8)
+        assert by_row.errors == pytest.approx(alone, abs=1e-8)
+
+
 def test_edges() -> None:
     assert risk_ratio(Counts(0, 0, 3, 5)) == risk_ratio(Counts(0, 4, 0, 5)) == Ratio(None)
     assert risk_ratio(Counts(4, 4, 2, 4)).flags == ()

@@ -14,7 +14,16 @@ from scipy import stats
 from scipy.optimize import brentq, minimize, minimize_scalar
 
 from sim.intervals import Z, none_upper, wilson
-from sim.metrics.analysis import attribution, calibration, collapse, conformal, improvement, offpolicy, uncertainty
+from sim.metrics.analysis import (
+    attribution,
+    calibration,
+    collapse,
+    conformal,
+    improvement,
+    offpolicy,
+    reliability,
+    uncertainty,
+)
 from sim.metrics.collusion import coalitions, coordination, covert, market, pricing, punishment, screens, steganography
 from sim.metrics.honesty import failure_ratio
 from sim.metrics.judging import agreement, judged
@@ -332,9 +341,9 @@ ROWS: list[tuple[str, Callable[..., Any], tuple[Any, ...], Any]] = [
     ("one weight has all", offpolicy.effective_size, ([5, 0, 0],), 1),
     ("predictions that are right", offpolicy.doubly_robust, ([9, 0], [1, 2], [1, 2], [1.5, 1.5]), 1.5),
     ("ratios of two steps", offpolicy.per_decision, ([[(2, 1), (3, 1)], [(1, 0), (1, 4)]], 0.5), (2 + 3 + 0 + 2) / 2),
-    ("each its own bin", calibration.ece, ([0.2, 0.7], [0, 1]), (0.2 + 0.3) / 2),
-    ("two bins of two", calibration.ece, ([0.1, 0.3, 0.6, 0.8], [0, 1, 1, 1], 2), (0.3 + 0.3) / 2),
-    ("equal predictions stay together", calibration.ece, ([0.5, 0.5, 0.5, 0.9], [1, 0, 0, 1], 2), 0.15),
+    ("each its own bin", reliability.ece, ([0.2, 0.7], [0, 1]), (0.2 + 0.3) / 2),
+    ("two bins of two", reliability.ece, ([0.1, 0.3, 0.6, 0.8], [0, 1, 1, 1], 2), (0.3 + 0.3) / 2),
+    ("equal predictions stay together", reliability.ece, ([0.5, 0.5, 0.5, 0.9], [1, 0, 0, 1], 2), 0.15),
     ("sure and right", calibration.brier, ([1, 0], [1, 0]), 0),
     ("solved late", improvement.area_under, ([0, 0, 1],), 0.25),
     ("no step twice", improvement.loop_ratio, ([(1, "a"), (1, "b"), (2, "a")],), 0),

@@ -6,12 +6,24 @@ Plain re-sampling flips outcomes too, so the rate of a redo of the step as it wa
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+from rapidfuzz.distance import Levenshtein
 
 from sim.intervals import wilson
+from sim.metrics.judging.agreement import cohen_kappa
+from sim.metrics.statistics.clusters import independent_rate, mean
 from sim.metrics.statistics.given import share_of, shares, whole
+from sim.metrics.statistics.multiplicity import adjusted
+from sim.metrics.statistics.permutation import exact_exposure
+from sim.metrics.statistics.shares import estimated
 from sim.types import AgentId, Measurement
+
+H = TypeVar("H", bound=Hashable)
+ENOUGH = 20
+"""Replays that a blame should rest on."""
 
 
 class Blame(NamedTuple):
@@ -36,6 +48,14 @@ def ancestors(edges: Iterable[tuple[Hashable, Hashable]], symptom: Hashable) -> 
         found |= new
         waiting += new
     return found - {symptom}
+
+
+def first_wrong(
+    steps: Sequence[Hashable], edges: Iterable[tuple[Hashable, Hashable]], wrong: Collection[Hashable]
+) -> Hashable | None:
+    """The earliest of `steps` whose content is wrong while all that it was made from is right; None where none is."""
+    misled = {effect for cause, effect in edges if cause in wrong}
+    return next((step for step in steps if step in wrong and step not in misled), None)
 
 
 def pruned_share(edges: Sequence[tuple[Hashable, Hashable]], symptom: Hashable, earlier: int) -> float | None:
@@ -71,6 +91,11 @@ def minimality(substitutions: int, length: int) -> float | None:
     return None if changed is None else 1 - changed
 
 
+def repair_minimality(step: Sequence[Hashable], repaired: Sequence[Hashable]) -> float | None:
+    """1 − edit distance over tokens of the step (Levenshtein 1966), at least 0; None for a step without tokens."""
+    return minimality(min(Levenshtein.distance(step, repaired), len(step)), len(step))
+
+
 def step_accuracy(offsets: Sequence[int | None], within: int = 0) -> float | None:
     """Share of cases found within so many steps of the planted fault; None counts as missed."""
     within = whole("within", within)
@@ -82,6 +107,40 @@ def mean_reciprocal_rank(ranks: Sequence[int | None]) -> float | None:
     """Mean of 1/rank, from 1, of the planted fault; 0 for one that is not listed, whose rank is None."""
     parts = [0.0 if rank is None else 1 / whole("ranks", rank, 1) for rank in ranks]
     return sum(parts) / len(parts) if parts else None
+
+
+class Named(NamedTuple):
+    """A case with a planted fault, and what an attributor said of it."""
+
+    planted: tuple[int, AgentId]
+    """Step and agent of the fault."""
+    named: Sequence[tuple[int, AgentId]]
+    """Suspects, the likeliest first."""
+
+
+def validated(cases: Sequence[Named]) -> Iterator[Measurement]:
+    """How well an attributor, a rule or a model, finds planted faults: agents, steps, steps ± 1, reciprocal ranks, and
+    κ of the agents it names with those planted. A case counts once: intervals take cases for independent."""
+    firsts = [(one.planted, one.named[0] if one.named else None) for one in cases]
+    right = {
+        "agent_accuracy": [first is not None and first[1] == planted[1] for planted, first in firsts],
+        "step_accuracy": [first is not None and first[0] == planted[0] for planted, first in firsts],
+        "step_accuracy_within_1": [first is not None and abs(first[0] - planted[0]) <= 1 for planted, first in firsts],
+    }
+    more: dict[str, Any] = {"denominator": "cases with a planted fault"}
+    for name, each in right.items():
+        yield estimated(f"attribution.{name}", independent_rate(sum(each), len(each)), "share", **more)
+    steps = [(one.planted[0], [step for step, _ in one.named]) for one in cases]
+    ranks = [1 / (1 + named.index(step)) if step in named else 0.0 for step, named in steps]
+    yield estimated("attribution.reciprocal_rank", mean(ranks), "share", **more)
+    said = [(planted[1], first[1] if first else "") for planted, first in firsts]
+    yield Measurement(metric="attribution.kappa", value=cohen_kappa(said), n=len(said), n_clusters=len(said), **more)
+
+
+def sets_to_try(steps: Collection[H], most: int = 2) -> list[frozenset[H]]:
+    """Sets of steps to replace together, the smallest first: several causes may each be enough, or only together."""
+    sizes = range(1, whole("most", most, 1) + 1)
+    return [frozenset(group) for size in sizes for group in combinations(dict.fromkeys(steps), size)]
 
 
 def minimal_sets(flips: Mapping[frozenset[Hashable], bool]) -> list[frozenset[Hashable]]:
@@ -97,14 +156,18 @@ def measured(
     """Of each suspect (its decision's place and agent; successes replaced, redone, of how many) the blame; the root.
 
     `earlier`: how many decisions there were up to the last suspect, of which the pruned are a share. The root is found
-    by intervals that hold for all suspects at once (Bonferroni): with many, one of them stands out by chance.
+    by intervals that hold for all suspects at once (Bonferroni): with many, one of them stands out by chance. Beside
+    each blame's p is the `adjusted` one (Benjamini and Hochberg) over all suspects.
     """
     together = [
         blame(number, (replaced, n), (redone, n), 1 - 0.05 / len(counts))
         for number, (replaced, redone, n) in enumerate(counts)
     ]
+    chances = [exact_exposure([(replaced, n, redone, n)]) for replaced, redone, n in counts]
+    corrected = adjusted(chances)
     for number, ((seq, agent), (replaced, redone, n)) in enumerate(zip(places, counts, strict=True)):
         one = blame(number, (replaced, n), (redone, n))
+        null = {"stat": one.score, "p": chances[number], "method": "Fisher, one-sided", "adjusted": corrected[number]}
         yield Measurement(
             metric="attribution.blame",
             value=one.score,
@@ -115,6 +178,8 @@ def measured(
             ci_method="Newcombe",
             decisions=(seq,),
             denominator="replays with the decision replaced, less those with it redone",
+            null=null,
+            flags=(f"fewer than {ENOUGH} replays",) * (n < ENOUGH),
             of={"decision": seq, "agent": agent},
         )
     found = root(together)

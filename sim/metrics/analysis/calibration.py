@@ -6,24 +6,25 @@ tells once it is known. The tables of a run are the clusters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
-from math import log
-from operator import itemgetter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf, log
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from sim.intervals import FEW, t_quantile
+from sim.metrics.analysis.reliability import BINS, binned, plain, recalibration, unbiased
+from sim.metrics.statistics.centred import DRAWS, METHOD, centred_bootstrap
 from sim.metrics.statistics.clusters import Estimate, ratio
-from sim.metrics.statistics.given import alike, shares, truths, whole
+from sim.metrics.statistics.discrimination import Scored, Sums, scored
+from sim.metrics.statistics.given import alike, shares, truths
 from sim.metrics.statistics.permutation import sign_flips
 from sim.metrics.statistics.shares import estimated
 from sim.types import JSON, AgentId, FactId, Measurement, Record
 
 ENOUGH = 50
 """Predictions from which on more than the Brier score is said."""
-BINS = 15
-UNITS = {"log_loss": "nats", "ece": "share"}
-"""Of numbers that are no parts of a score."""
+WITHIN = {"uncertainty": (0.0, 0.25), "ece_debiased": (-inf, inf), "auc": (0.0, 1.0)}
+"""Numbers with an interval by drawing tables anew, and between what they are."""
 
 
 class Murphy(NamedTuple):
@@ -46,30 +47,21 @@ def log_loss(given: Sequence[float], happened: Sequence[bool]) -> float | None:
     return -fmean(map(log, right)) if right and min(right) > 0 else None
 
 
-def ece(given: Sequence[float], happened: Sequence[bool], bins: int = BINS) -> float | None:
-    """Σ of bins' shares × |mean prediction − share that happened|, bins of equal mass (Naeini et al. 2015).
-
-    Equal predictions stay together, in the bin of the first of them. Always say how many bins.
-    """
-    n = len(given)
-    groups = _bins(_told(given, happened), whole("bins", bins, 1))
-    return sum(len(group) / n * abs(_middle(group, 0) - _middle(group, 1)) for group in groups) if n else None
-
-
 def murphy(given: Sequence[float], happened: Sequence[bool]) -> Murphy | None:
     """The parts of the Brier score."""
-    pairs, n = _told(given, happened), len(given)
+    alike(given=given, happened=happened)
+    return parts(scored(shares("given", given), happened).sums())
+
+
+def parts(sums: Sums) -> Murphy | None:
+    """`murphy` from the sums of equal predictions."""
+    size, p, y = (each[sums.size > 0] for each in sums)
+    n = size.sum()
     if not n:
         return None
-    groups: dict[float, list[bool]] = {}
-    for p, y in pairs:
-        groups.setdefault(p, []).append(y)
-    base = sum(y for _, y in pairs) / n
-    return Murphy(
-        sum(len(ys) * (p - fmean(ys)) ** 2 for p, ys in groups.items()) / n,
-        sum(len(ys) * (fmean(ys) - base) ** 2 for ys in groups.values()) / n,
-        base * (1 - base),
-    )
+    base = y.sum() / n
+    found = size @ (p / size - y / size) ** 2 / n, size @ (y / size - base) ** 2 / n, base * (1 - base)
+    return Murphy(*map(float, found))
 
 
 class Stated(NamedTuple):
@@ -100,34 +92,84 @@ def stated(record: Record) -> tuple[list[Stated], int]:
     return found, left
 
 
-def all(record: Record) -> Iterator[Measurement]:
-    """Brier score and its parts, log loss, calibration error and overconfidence, and the first by agent."""
+def all(record: Record, draws: int = DRAWS) -> Iterator[Measurement]:
+    """Brier score and its parts, log loss, calibration errors, overconfidence, the line that would mend predictions
+    and how well they tell what happens; and the first by agent."""
     found, left = stated(record)
-    yield from measured(found, {"no probability, or no outcome": left} if left else {})
+    yield from measured(found, {"no probability, or no outcome": left} if left else {}, draws)
     agents = sorted({one.agent for one in found})
     for agent in agents if len(agents) > 1 else ():
         own = [one for one in found if one.agent == agent]
         yield _mean("brier", own, [(one.given - one.happened) ** 2 for one in own], of={"agent": agent})
 
 
-def measured(found: Sequence[Stated], excluded: Mapping[str, int]) -> Iterator[Measurement]:
+def measured(found: Sequence[Stated], excluded: Mapping[str, int], draws: int = DRAWS) -> Iterator[Measurement]:
     """Stated probabilities against what happened: Brier score and its parts (reliability − resolution + uncertainty),
-    log loss, calibration error, mean probability less share that happened, tested by flipping the signs of tables."""
-    given, happened = [one.given for one in found], [one.happened for one in found]
+    log loss, calibration errors, slope and intercept, AUC. How sure the likelier side was, less how often it came to
+    pass, is tested by flipping the signs of tables.
+
+    Distances that noise only makes larger (reliability, resolution, `ece`) have no interval: drawn anew from right
+    predictions it never holds their 0. That of `ece_debiased` does.
+    """
+    given, happened, tables = (
+        [one.given for one in found],
+        [one.happened for one in found],
+        [one.table for one in found],
+    )
     yield _mean("brier", found, [(one.given - one.happened) ** 2 for one in found], excluded)
     enough = len(found) >= ENOUGH
-    flags = () if enough else (f"fewer than {ENOUGH} predictions",)
-    parts = murphy(given, happened) if enough else None
-    error, loss = (ece(given, happened, BINS), log_loss(given, happened)) if enough else (None, None)
-    known = {**(parts._asdict() if parts else dict.fromkeys(Murphy._fields)), "log_loss": loss, "ece": error}
-    clusters = len({one.table for one in found})
-    for name, value in known.items():
-        more: tuple[str, ...] = (f"{BINS} bins",) if name == "ece" else ()
-        more += ("something happened that was ruled out",) if name == "log_loss" and enough and loss is None else ()
-        alone = Estimate(value, len(found), clusters)
-        unit = UNITS.get(name, "score")
-        yield estimated(f"calibration.{name}", alone, unit, (*flags, *more), denominator="predictions")
+    few = () if enough else (f"fewer than {ENOUGH} predictions",)
+    yield _log_loss(found if enough else [], len(found), few)
+    alone, bins, told = scored(given, happened), binned(given, happened), (f"{BINS} bins",)
+    values: dict[str, tuple[Scored, Callable[[Sums], float | None], str, tuple[str, ...]]] = {
+        "reliability": (alone, lambda sums: _part(sums, 0), "score", ()),
+        "resolution": (alone, lambda sums: _part(sums, 1), "score", ()),
+        "uncertainty": (alone, lambda sums: _part(sums, 2), "score", ()),
+        "ece": (bins, plain, "share", told),
+        "ece_debiased": (bins, unbiased, "squared share", told),
+        "auc": (alone, Sums.auroc, "", ("all happened, or nothing did",) * (len(set(happened)) < 2)),
+    }
+    for name, (units, value, unit, flags) in values.items():
+        whole = value(units.sums()) if enough else None
+        known = whole is not None and name in WITHIN
+        ci = centred_bootstrap(tables, units.drawn(value), draws, ends=WITHIN[name]) if known else None
+        lone = (FEW,) if known and len(set(tables)) < 2 else ()
+        estimate = Estimate(whole, len(found), len(set(tables)), ci=ci, method=METHOD if ci else "")
+        yield estimated(f"calibration.{name}", estimate, unit, (*few, *flags, *lone), denominator="predictions")
+    yield from _line(found if enough else [], len(found), few)
     yield _mean("overconfidence", found, [one.overconfidence for one in found], unit="share", test=True)
+
+
+def _log_loss(found: Sequence[Stated], n: int, flags: tuple[str, ...]) -> Measurement:
+    """Mean over predictions, tables as clusters; none where something happened that was ruled out."""
+    given, happened = [one.given for one in found], [one.happened for one in found]
+    if log_loss(given, happened) is None:
+        why = flags or ("something happened that was ruled out",)
+        return estimated("calibration.log_loss", Estimate(None, n), "nats", why, denominator="predictions")
+    return _mean(
+        "log_loss", found, [-log(p if y else 1 - p) for p, y in zip(given, happened, strict=True)], unit="nats"
+    )
+
+
+def _line(found: Sequence[Stated], n: int, few: tuple[str, ...]) -> Iterator[Measurement]:
+    """Slope and intercept, with errors robust to tables: a fit for each draw of a bootstrap takes too long."""
+    tables = [one.table for one in found]
+    line = recalibration([one.given for one in found], [one.happened for one in found], tables)
+    flags = few or (() if line else ("no line: predictions of 0 or 1, all alike, or told apart without fault",))
+    clusters = len(set(tables))
+    for place, name in enumerate(("intercept", "slope")):
+        known = Estimate(
+            None if line is None else line[place], n, clusters, flags=(FEW,) if line and clusters < 2 else ()
+        )
+        if line is not None and clusters > 1:
+            half = t_quantile(0.95, clusters - 1) * line[place + 2]
+            known = known._replace(ci=(line[place] - half, line[place] + half), method="t, sandwich over tables")
+        yield estimated(f"calibration.{name}", known, "", flags, denominator="predictions")
+
+
+def _part(sums: Sums, place: int) -> float | None:
+    found = parts(sums)
+    return None if found is None else found[place]
 
 
 def _mean(
@@ -154,17 +196,3 @@ def _told(given: Sequence[float], happened: Sequence[bool]) -> list[tuple[float,
     """Probabilities with what came of them."""
     alike(given=given, happened=happened)
     return list(zip(shares("given", given), truths("happened", happened), strict=True))
-
-
-def _bins(pairs: Sequence[tuple[float, bool]], bins: int) -> list[list[tuple[float, bool]]]:
-    groups: dict[int, list[tuple[float, bool]]] = {}
-    place = 0
-    for _, same in groupby(sorted(pairs, key=itemgetter(0)), itemgetter(0)):
-        tied = list(same)
-        groups.setdefault(place * bins // len(pairs), []).extend(tied)
-        place += len(tied)
-    return list(groups.values())
-
-
-def _middle(group: Sequence[tuple[float, bool]], side: int) -> float:
-    return fmean(float(pair[side]) for pair in group)

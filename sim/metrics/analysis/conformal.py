@@ -7,19 +7,22 @@ stated probabilities (see `calibration`). A test deals the halves anew, table by
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
-from math import ceil, inf, log
+from math import ceil, fsum, inf, log
 from statistics import fmean
+from typing import TypeVar
 
 from sim.metrics.analysis.calibration import stated
 from sim.metrics.analysis.sampled import sampled
-from sim.metrics.statistics.clusters import Estimate, rate
-from sim.metrics.statistics.given import number, numbers, share
+from sim.metrics.statistics.clusters import Estimate, independent_rate, rate
+from sim.metrics.statistics.given import ROUNDED, alike, number, numbers, share
 from sim.metrics.statistics.permutation import DRAWS, binomial_tail, stratified
 from sim.metrics.statistics.shares import estimated
 from sim.types import JSON, Measurement, Record
+
+T = TypeVar("T")
 
 
 def rank(n: int, alpha: float) -> int:
@@ -52,6 +55,51 @@ def coverage(scores: Sequence[float], limit: float) -> float | None:
 def by_group(scores: Mapping[Hashable, Sequence[float]], alpha: float) -> dict[Hashable, float]:
     """A threshold for each group, so that each is covered by itself (Mondrian)."""
     return {group: threshold(each, alpha) for group, each in scores.items()}
+
+
+def group_coverage(
+    scores: Mapping[Hashable, Sequence[float]], limits: Mapping[Hashable, float]
+) -> dict[Hashable, Estimate]:
+    """Share of each group's new cases that its own threshold covers, with Wilson's interval: cases are independent.
+
+    Raises ValueError for a group without a threshold.
+    """
+    if missing := scores.keys() - limits.keys():
+        raise ValueError(f"no threshold of group {min(map(repr, missing))}")
+    known = {group: numbers("scores", each, -inf, inf) for group, each in scores.items()}
+    return {
+        group: independent_rate(sum(score <= limits[group] for score in each), len(each))
+        for group, each in known.items()
+    }
+
+
+def weighted_threshold(scores: Sequence[float], weights: Sequence[float], own: float, alpha: float) -> float:
+    """Threshold where cases to come are drawn otherwise than those of calibration: weights are ratios of densities, of
+    each score and of the `own` new case (Tibshirani et al. 2019); equal ones give `threshold`.
+    inf for too little weight.
+
+    A shift of which the ratio is only guessed breaks the promise: say so beside the coverage.
+    """
+    alike(scores=scores, weights=weights)
+    rank(len(scores), alpha)
+    told = sorted(zip(numbers("scores", scores, -inf, inf), numbers("weights", weights, 0), strict=True))
+    total = fsum(weight for _, weight in told) + number("own", own, 0)
+    need, so_far = float(1 - Fraction(str(alpha))) * total, 0.0
+    for score, weight in told:
+        so_far += weight
+        if so_far >= need * (1 - ROUNDED):
+            return score
+    return inf
+
+
+def nearest(truth: T, candidates: Sequence[T], distance: Callable[[T, T], float]) -> float:
+    """Score of a set of generated outcomes: how far the truth is from the nearest of them, inf without any."""
+    return min((number("distance", distance(truth, one), 0, inf) for one in candidates), default=inf)
+
+
+def needed(truth: T, candidates: Sequence[T], like: Callable[[T, T], bool]) -> float:
+    """Score of a set of generated outcomes: how many had to be drawn until one was like the truth, inf if none was."""
+    return next((float(place) for place, one in enumerate(candidates, 1) if like(truth, one)), inf)
 
 
 def risk_p(misses: int, n: int, alpha: float) -> float:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from sim.intervals import by_cluster
 from sim.metrics.frames import frames
 from sim.metrics.statistics.clusters import ratio
 from sim.metrics.statistics.given import alike, shares, truths, whole
@@ -97,7 +98,8 @@ def longest_loop(steps: Sequence[tuple[Hashable, Hashable]]) -> int:
 
 
 def loops(record: Record) -> Iterator[Measurement]:
-    """Decisions that repeat an answer at an information state of the agent's own, over decisions that have a state."""
+    """Decisions that repeat an answer at an information state of the agent's own, over decisions that have a state; and
+    of each agent most of them in a row."""
     keyed = frames(record).decisions.filter(pl.col("key").is_not_null()).sort("tbl", "seq")
     again = pl.int_range(pl.len()).over("tbl", "agent", "key", "answer") > 0
     yield share(
@@ -109,6 +111,12 @@ def loops(record: Record) -> Iterator[Measurement]:
         denominator="decisions with an information state",
         excluded={"decisions without one": len(frames(record).decisions) - len(keyed)},
     )
+    steps: dict[tuple[int, str], list[tuple[str, str]]] = {}
+    for table, agent, *step in keyed.select("tbl", "agent", "key", "answer").iter_rows():
+        steps.setdefault((table, agent), []).append((step[0], step[1]))
+    longest = by_cluster((table, float(longest_loop(each))) for (table, _), each in steps.items())
+    over = "agents with information states"
+    yield estimated("improvement.longest_loop", ratio(*longest), "decisions in a row", denominator=over)
 
 
 def memory_index(with_memory: Sequence[bool], without: Sequence[bool]) -> float | None:

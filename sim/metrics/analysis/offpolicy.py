@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from math import exp, fsum, inf
+from math import exp, fsum, inf, log, sqrt
 from operator import itemgetter
 from random import Random
+from statistics import fmean, variance
 from typing import NamedTuple
 
 import orjson
@@ -63,6 +64,35 @@ def ips(weights: Sequence[float], rewards: Sequence[float]) -> float | None:
     """Mean of weight × reward: unbiased, and wild (Horvitz and Thompson 1952)."""
     pairs = _weighted(weights, rewards)
     return fsum(w * r for w, r in pairs) / len(pairs) if pairs else None
+
+
+def clipped(weights: Sequence[float], level: float | None = None) -> list[float]:
+    """No weight above the level, by default √n times their mean (Ionides 2008): less wild, and no longer unbiased."""
+    known = numbers("weights", weights, 0)
+    most = clip_level(known) if level is None else number("level", level, 0)
+    return [min(each, most) for each in known]
+
+
+def clip_level(weights: Sequence[float]) -> float:
+    """√n times the mean weight; 0 without any."""
+    known = numbers("weights", weights, 0)
+    return fsum(known) / sqrt(len(known)) if known else 0.0
+
+
+def empirical_bernstein(
+    values: Sequence[float], low: float, high: float, confidence: float = 0.95
+) -> tuple[float, float] | None:
+    """Interval of the mean of independent values from `low` to `high`, for any sample size (Maurer and Pontil 2009):
+    ± √(2V·ln(4/δ)/n) + 7(high − low)·ln(4/δ)/(3(n − 1)), within both ends; None for fewer than two.
+
+    The ends must be known beforehand, as of clipped weights times rewards that have a least and a most.
+    """
+    known, n = numbers("values", values, low, high), len(values)
+    if n < 2:
+        return None
+    logs = log(4 / (1 - share("confidence", confidence)))
+    half = sqrt(2 * variance(known) * logs / n) + 7 * (high - low) * logs / (3 * (n - 1))
+    return max(low, fmean(known) - half), min(high, fmean(known) + half)
 
 
 def snips(weights: Sequence[float], rewards: Sequence[float]) -> float | None:
@@ -174,7 +204,7 @@ def compared(runs: Sequence[Relative]) -> Iterator[Measurement]:
 
 
 def valued(behaviour: Record, target: Record, of: Mapping[str, JSON]) -> Iterator[Measurement]:
-    """The value by four estimators, how much the weights leave of the sample, and what the behaviour earned."""
+    """The value by five estimators, how much the weights leave of the sample, and what the behaviour earned."""
     theirs = {one.key: one for one in sampled(target)}
     calls: dict[int, list[Sampled]] = {table: [] for table in range(behaviour.tables)}
     for one in sampled(behaviour):
@@ -223,7 +253,7 @@ def _measured(
     """A value only where no table is left out."""
     weights, rewards, n = [one.weight for one in tables], [one.earned for one in tables], len(tables)
     found = Value(None, None, effective_size(weights), flags) if flags else evaluate(weights, rewards)
-    known = found.value is not None
+    known, lost = found.value is not None, Estimate(None, n, n, flags=found.flags)
     method = "bootstrap over tables" if found.ci else ""
     numbers = (
         ("value", Estimate(found.value, n, n, ci=found.ci, method=method, flags=found.flags), ""),
@@ -233,6 +263,8 @@ def _measured(
             Estimate(per_decision([one.steps for one in tables]) if known else None, n, n, flags=found.flags),
             "",
         ),
+        ("clipped", mean([w * r for w, r in zip(clipped(weights), rewards, strict=True)]) if known else lost, ""),
+        ("clip_level", Estimate(clip_level(weights) if known else None, n, n, flags=found.flags), "weight"),
         ("effective_size", Estimate(found.size if n else None, n, n), "tables"),
         ("largest_weight", Estimate(largest_share(weights), n, n), "share"),
         ("behaviour", mean(rewards), ""),

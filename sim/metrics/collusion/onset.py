@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from sim.metrics.family import Relative, conditions
 from sim.metrics.statistics.clusters import Estimate, jackknife, rate
-from sim.metrics.statistics.permutation import stratified
+from sim.metrics.statistics.permutation import DRAWS, stratified
 from sim.metrics.statistics.shares import EVIDENCE, estimated
 from sim.metrics.statistics.survival import (
     aalen_johansen,
@@ -38,8 +38,6 @@ from sim.types import JSON, Event, Measurement, Record
 
 WITHIN, LEAST = 3, 2
 """An act is sustained that happens in so many as the second of the next episodes, as many as the first."""
-DRAWS = 99
-"""Shuffles of a log-rank test."""
 DENOMINATOR = "pairs at risk"
 _NUMBER = re.compile(r"-\d+$")
 
@@ -61,7 +59,7 @@ class Watch:
     event: Event | None = None
 
 
-def all(record: Record) -> Iterator[Measurement]:
+def all(record: Record, n_perm: int = DRAWS) -> Iterator[Measurement]:
     """Survival, median, restricted mean, incidence over all pairs and by kind; log-rank of each kind with the rest."""
     watched, excluded = watch(record)
     horizon = _horizon(watched)
@@ -70,10 +68,10 @@ def all(record: Record) -> Iterator[Measurement]:
     for kind in kinds if len(kinds) > 1 else ():
         own, rest = ([one for one in watched if (one.kind == kind) is is_own] for is_own in (True, False))
         yield from described(own, horizon, {}, {"pair": kind})
-        yield _test(own, rest, {"pair": kind, "against": "the rest"})
+        yield _test(own, rest, {"pair": kind, "against": "the rest"}, n_perm)
 
 
-def compared(runs: Sequence[Relative]) -> Iterator[Measurement]:
+def compared(runs: Sequence[Relative], n_perm: int = DRAWS) -> Iterator[Measurement]:
     """The same by condition of several runs, and log-rank of each two conditions; labels are shuffled among runs."""
     groups = {
         told: [each for one in members for each in watch(one.record, one.id)[0]]
@@ -83,7 +81,7 @@ def compared(runs: Sequence[Relative]) -> Iterator[Measurement]:
     for told, watched in groups.items():
         yield from described(watched, horizon, {}, {"condition": told} if told else {})
     for one, other in combinations(groups, 2):
-        yield _test(groups[one], groups[other], {"condition": one, "against": other})
+        yield _test(groups[one], groups[other], {"condition": one, "against": other}, n_perm)
 
 
 def described(
@@ -200,7 +198,7 @@ def _share(watched: Sequence[Watch]) -> Estimate:
     return rate([sum(each) for each in own], [len(each) for each in own])
 
 
-def _test(one: Sequence[Watch], other: Sequence[Watch], of: Mapping[str, JSON]) -> Measurement:
+def _test(one: Sequence[Watch], other: Sequence[Watch], of: Mapping[str, JSON], n_perm: int) -> Measurement:
     """Difference of restricted means with the log-rank test: labels shuffled among clusters, or within them."""
     both = [*one, *other]
     means = [restricted_mean(_times(each), _horizon(both)) for each in (one, other)]
@@ -208,8 +206,8 @@ def _test(one: Sequence[Watch], other: Sequence[Watch], of: Mapping[str, JSON]) 
     asymptotic = log_rank(_times(one), _times(other))
     null: dict[str, JSON] = {}
     if asymptotic is not None:
-        p = _between(one, other) if apart else _within(one, other)
-        null = {"stat": asymptotic, "p": p, "method": "log-rank, permuted", "n_perm": DRAWS}
+        p = _between(one, other, n_perm) if apart else _within(one, other, n_perm)
+        null = {"stat": asymptotic, "p": p, "method": "log-rank, permuted", "n_perm": n_perm}
     return Measurement(
         metric="onset.log_rank",
         value=None if means[0] is None or means[1] is None else means[0] - means[1],
@@ -222,14 +220,14 @@ def _test(one: Sequence[Watch], other: Sequence[Watch], of: Mapping[str, JSON]) 
     )
 
 
-def _within(one: Sequence[Watch], other: Sequence[Watch]) -> float:
+def _within(one: Sequence[Watch], other: Sequence[Watch], n_perm: int) -> float:
     """Pairs of a table change their labels."""
     both = [*one, *other]
     labels = [True] * len(one) + [False] * len(other)
-    return stratified(labels, both, [each.cluster for each in both], _stat, DRAWS).p
+    return stratified(labels, both, [each.cluster for each in both], _stat, n_perm).p
 
 
-def _between(one: Sequence[Watch], other: Sequence[Watch]) -> float:
+def _between(one: Sequence[Watch], other: Sequence[Watch], n_perm: int) -> float:
     """Whole clusters change their labels."""
     groups: dict[tuple[str, int], list[Watch]] = {}
     for each in (*one, *other):
@@ -241,7 +239,7 @@ def _between(one: Sequence[Watch], other: Sequence[Watch]) -> float:
         flat = [(label, each) for label, group in zip(chosen, outcomes, strict=True) for each in group]
         return _stat([label for label, _ in flat], [each for _, each in flat])
 
-    return stratified(labels, whole, [0] * len(whole), stat, DRAWS).p
+    return stratified(labels, whole, [0] * len(whole), stat, n_perm).p
 
 
 def _stat(labels: Sequence[bool], watched: Sequence[Watch]) -> float:

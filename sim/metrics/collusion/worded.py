@@ -39,9 +39,9 @@ def told(
     test: dict[str, JSON] = {}
     if guesses:
         test = guess_test(words, types, n_perm, among=lambda _: 0, method="types dealt anew among seats")
-    right: dict[int, list[bool]] = {}
+    right: dict[int, list[float]] = {}
     for (table, _), one in guesses.items():
-        right.setdefault(table, []).append(one.best == one.truth)
+        right.setdefault(table, []).append(one.right)
     bits = bits_told(guesses)
     unlearnt = len(guesses) - sum(map(len, bits.values()))
     more: dict[str, Any] = {"denominator": "seats that said something", "flags": flags, "of": of}

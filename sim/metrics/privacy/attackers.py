@@ -102,9 +102,9 @@ def attribute(record: Record, of: Callable[[Member], Hashable] = _role) -> Itera
     known = {who: Counter(normal(text).split()) for who, text in said.items() if who in labels}
     guesses = guessed(known, labels)
     flags = () if record.tables > 1 else ("one table: nothing to learn from",)
-    by_table: dict[int, list[bool]] = defaultdict(list)
+    by_table: dict[int, list[float]] = defaultdict(list)
     for (table, _), one in guesses.items():
-        by_table[table].append(one.best == one.truth)
+        by_table[table].append(one.right)
     found = rate([sum(hits) for hits in by_table.values()], [len(hits) for hits in by_table.values()])
     null = guess_test(known, labels) if guesses else {}
     told: dict[str, Any] = {"denominator": "agents that said something", "null": null}

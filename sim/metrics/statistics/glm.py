@@ -45,7 +45,10 @@ def fit(
     """Fit outcomes of 0 and 1 to rows, which hold their own constant; None where it has no finite answer.
 
     `clusters`: a label a row for each way of clustering; one way or two (Cameron, Gelbach and Miller 2011), none:
-    each row by itself (White 1980). `weights`: how many alike rows each one stands for.
+    each row by itself (White 1980). `weights`: how many alike rows each one stands for. Errors are of the sandwich of
+    the observed information (White 1982), which holds for a wrong link too, as statsmodels has it; R's package
+    `sandwich` takes the expected one, which differs where a link is not canonical (cloglog) and cells are not all
+    told apart. Clusters count g/(g − 1) for the smallness of their number, and nothing else does.
     """
     alike(rows=rows, outcomes=outcomes, weights=weights if len(weights) else outcomes)
     x, y = np.asarray(rows, float), np.array(shares("outcomes", outcomes))
@@ -58,7 +61,7 @@ def fit(
     if beta is None or bool(np.abs(beta).max() > LARGEST):
         return None
     mean, slope, variance = _parts(x @ beta, link)
-    bread = np.linalg.pinv((x * (w * slope**2 / variance)[:, None]).T @ x)
+    bread = np.linalg.pinv((x * (w * _information(x @ beta, y, link))[:, None]).T @ x)
     scores = x * (slope * (y - mean) / variance)[:, None]
     meat = _meat(scores, w, clusters)
     errors = np.sqrt(np.clip(np.diag(bread @ meat @ bread), 0, None))
@@ -117,6 +120,16 @@ def _parts(eta: Vector, link: Link) -> tuple[Vector, Vector, Vector]:
     hazard = np.exp(eta)
     mean = np.clip(-np.expm1(-hazard), 1e-12, 1 - 1e-12)
     return mean, hazard * (1 - mean), mean * (1 - mean)
+
+
+def _information(eta: Vector, y: Vector, link: Link) -> Vector:
+    """Of each row, −the second derivative of its log-likelihood in the predictor: observed, not expected."""
+    mean, slope, variance = _parts(eta, link)
+    expected: Vector = slope**2 / variance
+    if link != "cloglog":
+        return expected
+    score = np.exp(eta) / mean  # of what is left of a row, as a multiple of it
+    return expected - (y - mean) * score * (1 - score * (1 - mean))
 
 
 def _meat(scores: Vector, w: Vector, clusters: Sequence[Sequence[Hashable]]) -> Vector:
