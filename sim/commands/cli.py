@@ -373,7 +373,9 @@ def measure(
 @app.command()
 def report(
     names: RunNames,
-    form: Annotated[str, typer.Option("--format", help="html, md, json or csv.")] = "html",
+    form: Annotated[
+        str | None, typer.Option("--format", help="html, md, json or csv; by default what FILE ends in, or html.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write; by default named after the run.")
     ] = None,
@@ -392,7 +394,7 @@ def report(
     from sim.library import find_all
 
     paths = find_all(runs, names)
-    file = reporting.target(out, paths, form)
+    file, form = reporting.target(out, paths, form)
     writers = dict(reporting.CORE)
     if form not in writers:
         try:

@@ -28,10 +28,15 @@ STEPS = 2
 """Of each run: measuring, reading."""
 
 
-def target(out: Path | None, paths: Sequence[Path], ending: str) -> Path:
-    """The file to write: as asked for, else named after the run. Raises BadInput, FileExistsError."""
+def target(out: Path | None, paths: Sequence[Path], form: str | None) -> tuple[Path, str]:
+    """The file to write, as asked for, else named after the run, and its format. Raises BadInput, FileExistsError."""
+    ends = out.suffix.removeprefix(".") if out else ""
+    named = ends if ends in FORMATS else None
+    ending = form or named or FORMATS[0]
     if ending not in FORMATS:
         raise BadInput(f"--format {shown(ending)} is none; {nearest(ending, FORMATS)}")
+    if named and named != ending:
+        raise BadInput(f"-o {out} ends in {named}, and --format is {ending}; leave one of them out")
     more = f"-and-{len(paths) - 1}-more" if len(paths) > 1 else ""
     file = out or Path(f"{paths[0].stem}{more}-report.{ending}")
     if file.is_dir():
@@ -40,7 +45,7 @@ def target(out: Path | None, paths: Sequence[Path], ending: str) -> Path:
         raise FileExistsError(f"{file} is there already; choose another file with -o, or remove it")
     if not file.parent.is_dir():
         raise BadInput(f"-o {file}: there is no folder {file.parent}; make it first")
-    return file
+    return file, ending
 
 
 def report(paths: Sequence[Path], file: Path, writer: Writer, ending: str, show_secrets: bool, quiet: bool) -> Path:

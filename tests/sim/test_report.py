@@ -549,7 +549,7 @@ def test_the_command_writes_every_form_and_overwrites_nothing(agora: Agora, tmp_
     again = agora("report", "talk", "--format", "md")
     assert again.code == 2
     assert again.line == "agora: talk-report.md is there already; choose another file with -o, or remove it"
-    assert agora("report", "last", "--format", "md", "-o", "other.md").code == 0
+    assert agora("report", "last", "-o", "other.md").code == 0
     assert (tmp_path / "other.md").read_text() == before
     assert {one.name for one in tmp_path.iterdir()} == {
         "runs", "other.md", *(f"talk-report.{form}" for form in ("html", "md", "json", "csv")),
@@ -563,6 +563,7 @@ def test_the_command_writes_every_form_and_overwrites_nothing(agora: Agora, tmp_
         (("nobody",), ("no run 'nobody'", "talk")),
         (("talk", "nobody"), ("no run 'nobody'",)),
         (("talk", "--format", "pdf"), ("--format 'pdf'", "html", "csv")),
+        (("talk", "--format", "csv", "-o", "a.md"), ("a.md ends in md", "--format is csv")),
         (("talk", "-o", "runs"), ("runs is a folder",)),
         (("talk", "-o", "nowhere/a.html"), ("there is no folder nowhere",)),
     ],
