@@ -158,12 +158,12 @@ class Found:
     """Of CPU time, on one thread."""
 
 
-def trained(name: str, folder: Path, seed: int = 0, updates: int = 0) -> Found:
-    """Train for one game in a folder, as long as it takes or for so many updates, and measure it."""
+def trained(name: str, folder: Path, seed: int = 0) -> Found:
+    """Train for one game in a folder and measure it."""
     game = GAMES[name]
     began = process_time()
     plan = planned(game.scenario, llama(folder / "model"), game.changes, seed=seed, sets=game.sets)
-    train(plan, folder / name, updates or game.updates)
+    train(plan, folder / name, game.updates)
     seconds = process_time() - began
     subject = of_folder(folder / name)
     average = subject.average()
