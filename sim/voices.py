@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sim.calls import Voice
-from sim.commands.failures import UNSTOPPABLE
+from sim.loading import load
 from sim.log import dumps
 from sim.policies import adapters
 from sim.scenarios.resolve import resolve
@@ -42,7 +42,7 @@ class LateEngine:
                 raise EngineFailure(f"the engine {self.name} is closed")
             if not self._begun:  # in a thread of its own: nothing stops the loading of a model but the waiting for it
                 self._begun = True
-                threading.Thread(target=self._start, name=UNSTOPPABLE, daemon=True).start()
+                load(self._start)
         self._over.wait()
         if self._engine is None:
             raise EngineFailure(self._failure)

@@ -14,6 +14,9 @@ from typing import Any
 from agents.engines.choices import ChoiceMask
 from sim.types import EngineFailure, Message, Text, Tokens
 
+_PLACE = "[the text]"
+"""Stands for a message's text in a template."""
+
 
 class Refused(Exception):
     """This request cannot be answered; others can."""
@@ -116,10 +119,6 @@ class Encoder:
         with self._lock:
             ids: list[int] = self._tokenizer.encode(self._mark.sub(_broken, text), add_special_tokens=False)
         return ids
-
-
-_PLACE = "[the text]"
-"""Stands for a message's text in a template."""
 
 
 def _broken(mark: re.Match[str]) -> str:

@@ -6,7 +6,6 @@ import errno
 import os
 import re
 import sys
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -14,9 +13,9 @@ from typing import NoReturn
 
 import typer
 
+from sim.loading import loading
+
 FAILED, BAD_INPUT, PAUSED, INTERRUPTED = 1, 2, 3, 130
-UNSTOPPABLE = "agora-unstoppable"
-"""Name of threads in which a model is loaded, which nothing stops: the end of the process does not wait for them."""
 _PLACE = FileExistsError | FileNotFoundError | PermissionError | NotADirectoryError | IsADirectoryError
 _NO_PLACE = (errno.ENAMETOOLONG, errno.EROFS, errno.ELOOP)
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
@@ -40,7 +39,7 @@ def scenario_file(path: Path) -> Path:
 
 def leave(code: int) -> NoReturn:
     """End the process with an exit code."""
-    if any(thread.name == UNSTOPPABLE for thread in threading.enumerate()):
+    if loading():
         os._exit(code)  # an orderly end of the interpreter may crash what a thread does outside of it
     sys.exit(code)
 

@@ -230,7 +230,7 @@ def _build(path: Path, manifest: Manifest, known: Mapping[str, list[Row]]) -> No
             for table, rows in known.items():
                 _insert(connection, table, list(chain.from_iterable(rows)))
     except BaseException:
-        new.unlink()
+        new.unlink(missing_ok=True)
         raise
     finally:
         engine.dispose()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import sim.record.store
 from sim.record.committed import SchemaMismatch, held
 from sim.record.reader import Run
-from sim.record.sqlite import writable
+from sim.record.sqlite import FileFailure, writable
 from sim.record.store import BATCH, HEIGHT, RecordFailure, RunLocked, Store
 from sim.types import CallKey, Completion, Usage
 from tests.sim.rows import PYTHON, call, event, fact, manifest, numbered
@@ -231,6 +231,11 @@ def test_the_manifest_comes_back_and_changes_durably(path):
             )
         with pytest.raises(TypeError, match="no field state"):
             store.update(state="finished")
+
+
+def test_where_a_file_cannot_be_made_it_is_said_why(tmp_path):
+    with pytest.raises(FileFailure, match=r"a\.db\.new: unable to open database file"):
+        sim.record.store._build(tmp_path / "nowhere" / "a.db", manifest(), {})
 
 
 def test_a_run_is_never_made_over_another(path, store):
