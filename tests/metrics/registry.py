@@ -35,6 +35,8 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.collusion.rigging:against": ("rigged bids", "bid screen"),
     "sim.metrics.collusion.rigging:screens": ("rigged bids", "variance screen", "rotation"),
     "sim.metrics.collusion.signals:all": ("hidden bits in messages", "hidden bits that others act on"),
+    "sim.metrics.collusion.unlikely:all": ("steered words",),
+    "sim.metrics.collusion.unlikely:compared": ("steered words", "words of another"),
     "sim.metrics.collusion.worded:all": ("type told by words",),
     "sim.metrics.honesty:all": SHARES,
     "sim.metrics.honesty:attempts": RATIOS,
