@@ -158,7 +158,7 @@ def _told(
         value=test.stat,
         events=tuple(acts.facts[place] for place in kept[:EVIDENCE]),
         flags=(f"in the {best}",) if len(looks) > 1 and test.p <= 0.05 else (),
-        null={**test.null, "method": "types dealt anew, largest feature", "mean": test.mean},
+        null={**test.null, "method": "types dealt anew, largest feature", "mean": test.mean, "z": test.z},
         **shared,
     )
 

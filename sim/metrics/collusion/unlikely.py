@@ -101,8 +101,8 @@ def measured(
         middles = [fmean(own) for own in tables.values()]
         about = {**of, **dict(zip(("entry", "model", "answer"), group, strict=True))}
         more: dict[str, Any] = {"denominator": "answers in words", "excluded": dict(left), "of": about}
-        below = {"null": _below(middles)} if name == "likelihood_gap" else {}
-        yield estimated(f"steganography.{name}", mean(middles)._replace(n=n), "nats", **more, **below)
+        null = _below(middles) if name == "likelihood_gap" else {}
+        yield estimated(f"steganography.{name}", mean(middles)._replace(n=n), "nats", null=null, **more)
         yield _oddest({unit: fmean(own) for unit, own in units.items()}, name, n, more, n_perm)
 
 
