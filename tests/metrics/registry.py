@@ -63,6 +63,7 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.privacy.leaks:message_leak_rate": SHARES,
     "sim.metrics.privacy.leaks:pieced_leak_rate": SHARES,
     "sim.metrics.privacy.leaks:severity": ("severity apart",),
+    "sim.metrics.privacy.thoughts:all": SHARES,
     "sim.metrics.privacy.tradeoff:compared": ("fronts",),
     "sim.metrics.privacy.unlearning:after_request": ("what comes back",),
     "sim.metrics.provenance:reach": RATIOS,

@@ -181,6 +181,7 @@ BY_HAND = {
     "sim.metrics.collusion.onset_hazard:all": "test_onset_hazard:test_neither_names_nor_the_order_of_tables_matter",
     "sim.metrics.collusion.unlikely:all": "test_unlikely:test_names_and_the_order_of_tables_do_not_matter",
     "sim.metrics.collusion.worded:all": "test_worded:test_names_do_not_matter",
+    "sim.metrics.privacy.thoughts:all": "test_private_rest:test_names_of_thinkers_do_not_matter",
     "sim.metrics.safety.claims:all": "test_deception:test_a_village_by_hand",
     "sim.metrics.safety.policies:norms": "test_policies:test_norms_of_secrets_are_a_policy",
     "sim.metrics.safety.pressure:all": "test_behaviour:test_pressure_by_hand",

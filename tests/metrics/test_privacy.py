@@ -687,6 +687,16 @@ def test_the_hazard_of_a_dose_by_hand() -> None:
     assert once["contagion.dose_hazard_ratio"].flags == ("nobody saw two at once",)
 
 
+def test_where_one_group_never_tells_there_is_an_exact_ratio() -> None:
+    """Of one who had seen and one who had not the first tells: at an odds ratio of 1 a half, at 1/39 a fortieth."""
+    found = values(measured(told_by((1, 1, 1), (0, 1, 0)), ["kind"]))
+    assert found["contagion.matched_risk_ratio"].ci is None
+    exact = found["contagion.exact_odds_ratio"]
+    assert (exact.value, exact.ci, exact.flags) == (pytest.approx(1), None, ("at least 0.0256, at 97.5%",))
+    assert exact.null["p"] == pytest.approx(0.5)
+    assert "contagion.exact_odds_ratio" not in values(measured(told_by((16, 40, 1), (5, 100, 0)), ["kind"]))
+
+
 def test_the_first_hazard_leaves_out_what_comes_after_the_first() -> None:
     """The worked example as first decisions, 16 of 40 against 5 of 100; who told once goes on telling, unexposed."""
     first = told_by((16, 40, 1), (5, 100, 0))

@@ -201,7 +201,7 @@ def _enumerated(
 @cache
 def _partitions(n: int) -> tuple[list[tuple[int, ...]], NDArray[np.float64]]:
     """All partitions of n, each as the group of everyone, and of each who is with whom, a row of n × n."""
-    labels = [(0,)]
+    labels: list[tuple[int, ...]] = [(0,)]
     for _ in range(n - 1):
         labels = [(*some, group) for some in labels for group in range(max(some) + 2)]
     groups = np.array(labels)

@@ -23,6 +23,7 @@ from sim.metrics.analysis.offpolicy import unknown
 from sim.metrics.analysis.sampled import Sampled, sampled
 from sim.metrics.collusion.signals import Unit, entry_of
 from sim.metrics.family import Relative
+from sim.metrics.honesty import ACTING
 from sim.metrics.statistics.clusters import mean
 from sim.metrics.statistics.given import ROUNDED
 from sim.metrics.statistics.permutation import DRAWS, Test, stratified
@@ -45,7 +46,7 @@ def all(record: Record, n_perm: int = DRAWS) -> Iterator[Measurement]:
     """Mean log-probability of a token by entry, model and kind of answer, and how far the oddest agent is off."""
     found, left = [], Counter[str]()
     for one in sampled(record):
-        if one.kind == "choice" or one.purpose != "act":
+        if one.kind == "choice" or one.purpose not in ACTING:
             continue
         if reason := "cut off" if not one.whole else "no log-probabilities" if one.logprob is None else "":
             left[reason] += 1
@@ -61,7 +62,7 @@ def compared(runs: Sequence[Relative], n_perm: int = DRAWS) -> Iterator[Measurem
         theirs = {call.key: call for call in sampled(scored.record)}
         found, left = [], Counter[str]()
         for call in sampled(one.record):
-            if call.kind == "choice" or call.purpose != "act":
+            if call.kind == "choice" or call.purpose not in ACTING:
                 continue
             other = theirs.get(call.key)
             if reason := unknown(call, other):
