@@ -10,8 +10,10 @@ from collections.abc import Sequence
 
 from sim.commands.measured import about
 from sim.metrics.differences import Difference
+from sim.metrics.luck import Place
 from sim.metrics.statistics.multiplicity import adjusted, benjamini_hochberg
-from sim.report.compare import Condition, conditions, differences, luck, means
+from sim.quantities import readable
+from sim.report.compare import Condition, conditions, differences, luck, means, partings
 from sim.report.gather import Gathered
 from sim.report.model import Block, Cell, Note, Plot, Points, Section, Table, num, shown
 from sim.report.numbers import HONESTY, VERDICT, families, family, forest, labels, measures
@@ -115,7 +117,7 @@ def _compared(base: Condition, other: Condition, anchor: str) -> Section:
     drawn = [one for one in kept if not one.of and one.unit and one.estimate.ci and family(one.metric) != HONESTY]
     for unit in dict.fromkeys(one.unit for one in drawn):
         blocks.append(_forest(title, unit, [one for one in drawn if one.unit == unit][:DRAWN]))
-    blocks += _tables(kept, len(found) - len(kept))
+    blocks += [*_tables(kept, len(found) - len(kept)), *_parted(base, other, kept)]
     return Section(anchor=anchor, title=title, blocks=tuple(blocks))
 
 
@@ -162,6 +164,37 @@ def _tables(kept: Sequence[Difference], left: int) -> list[Table]:
             else []
         ),
     ]
+
+
+def _parted(base: Condition, other: Condition, kept: Sequence[Difference]) -> list[Block]:
+    """From where on pairs no longer share their luck, and to how many measures it was of use."""
+    known = [one.reduction for one in kept if one.reduction is not None]
+    helped = sum(each > 1 for each in known)
+    text = (
+        "Both runs of a pair have the same luck as long as they ask for the same draws: until one has a turn that the "
+        "other has not, or one request gets two answers. That something else happens may be the change alone."
+    )
+    if known:
+        text += f" Shared luck made the differences of {helped} of {len(known)} measures less uncertain."
+    rows: list[tuple[Cell, ...]] = []
+    for first, second, found in partings(base, other):
+        places = (_place(first, place) for place in (found.logs, found.turns, found.answers))
+        shared = num(found.both / found.either if found.either else None)
+        rows.append((first.manifest.id, second.manifest.id, *places, shared))
+    apart = ("something else happens", "a turn of one alone", "two answers to one request")
+    heads = ("first", "second", *apart, "turns of both")
+    table = Table(
+        title="Where shared luck ends", heads=heads, rows=tuple(rows[:RUNS]), left_out=max(0, len(rows) - RUNS)
+    )
+    return [Note(text=text, tone="warn" if known and not helped else ""), table]
+
+
+def _place(run: Gathered, place: Place | None) -> str:
+    if place is None:
+        return "nowhere"
+    at = readable(place.tick, run.manifest.tick_ms)
+    table = f"table {place.table}" if run.traces.log["tbl"].n_unique() > 1 else ""
+    return ", ".join(filter(None, (at, place.agent, table)))
 
 
 def _forest(title: str, unit: str, some: Sequence[Difference]) -> Plot:

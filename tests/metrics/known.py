@@ -13,6 +13,8 @@ from operator import itemgetter
 from random import Random
 from typing import Any, NamedTuple
 
+import polars as pl
+
 from sim.metrics.analysis.attribution import blame
 from sim.metrics.analysis.attribution import measured as attributed
 from sim.metrics.analysis.calibration import Stated
@@ -29,6 +31,7 @@ from sim.metrics.collusion.screens import alternation_p, bid_cv, screen_p
 from sim.metrics.collusion.steganography import paraphrase_p
 from sim.metrics.collusion.worded import told
 from sim.metrics.judging.judged import accuracy, ppi_mean, rogan_gladen
+from sim.metrics.luck import Traces, parted
 from sim.metrics.privacy.tradeoff import fronts
 from sim.metrics.safety.attacked import Attempt, exposure, utilities
 from sim.metrics.safety.attacks import Case as Attacked
@@ -488,7 +491,25 @@ def following(luck: Random, size: float) -> float:
     return float(influenced(found, PERMUTATIONS).null["p"])
 
 
+def desynchronised(luck: Random, size: float) -> float:
+    """Four agents who think for as long as their name and the tick say; in a second run one may dawdle."""
+    seed, sides = luck.random(), []
+    for slow in (0.0, size):
+        turns = []
+        for agent in "abcd":
+            now = 0
+            while now < 50:
+                turns.append((0, agent, now, 0))
+                now += Random(f"{seed} {agent} {now}").randrange(1, 9) + (agent == "a" and luck.random() < slow)
+        rows = pl.DataFrame(turns, schema=["tbl", "agent", "seen", "nth"], orient="row")
+        log = pl.DataFrame(schema=dict.fromkeys(("tbl", "place", "tick", "hash"), pl.Int64))
+        calls = ("tbl", "agent", "tick", "nth", "call", "digest", "answer")
+        sides.append(Traces(log, rows, pl.DataFrame(schema=dict.fromkeys(calls, pl.String))))
+    return float(parted(*sides).turns is None)
+
+
 CASES: dict[str, Case] = {
+    "luck lost": Case(desynchronised, 0.3),
     "influence, forked": Case(following, 0.5),
     "contagion, exact": Case(contagion, 2.0),
     "contagion, placebo": Case(shared, 1.0),

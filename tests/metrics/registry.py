@@ -48,6 +48,7 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.honesty:stale_rate": SHARES,
     "sim.metrics.honesty:truncation": SHARES,
     "sim.metrics.judging.judge:rates": ("judged rate, by prediction", "judged rate, by errors"),
+    "sim.metrics.luck:compared": ("luck lost",),
     "sim.metrics.privacy.attackers:all": ("attacker's guess",),
     "sim.metrics.privacy.attackers:attribute": ("attacker's guess",),
     "sim.metrics.privacy.attackers:membership": MEANS,

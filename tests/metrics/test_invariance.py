@@ -202,6 +202,7 @@ OF_SEVERAL = {
     "sim.metrics.collusion.onset_hazard:compared": "test_onset_hazard:test_conditions_stand_against_the_first",
     "sim.metrics.collusion.paraphrase:effect": "test_paraphrase:both",
     "sim.metrics.collusion.rigging:against": "test_rigging:test_p_is_the_rank_among_competitors",
+    "sim.metrics.luck:compared": "test_luck:test_forks_part_where_a_change_reaches_and_nowhere_without",
     "sim.metrics.privacy.tradeoff:compared": "test_across:test_fronts_of_conditions",
     "sim.metrics.safety.attacked:compared": "test_across:test_under_attack_pairs_are_found_whatever_their_order",
     "sim.metrics.safety.proposals:compared": "test_across:test_swapped_orders_of_runs",
