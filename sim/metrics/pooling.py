@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import orjson
 
+from sim.intervals import FEW, HEADLINE, UNDER
 from sim.metrics.statistics.clusters import geometric_mean, mean
 from sim.types import Measurement
 
@@ -19,7 +20,7 @@ def pooled(by_run: Mapping[str, Iterable[Measurement]]) -> Iterator[Measurement]
     The interval of shares between 0 and 1 ends there too.
 
     `n` adds up, `n_clusters` counts runs with a value; runs without one are excluded and counted. A flag of some runs
-    says of how many.
+    says of how many. Fewer than `HEADLINE` runs are flagged.
     """
     groups: dict[tuple[str, bytes], list[Measurement]] = {}
     for measured in by_run.values():
@@ -52,13 +53,13 @@ def _pooled(group: Sequence[Measurement], runs: int) -> Measurement:
         ci_method=f"{found.method} over runs" if ci else "",
         denominator=first.denominator,
         excluded=dict(excluded),
-        flags=(*_flags(group, runs), *found.flags),
+        flags=(*_flags(group, runs), *found.flags, *((UNDER,) if 1 < len(values) < HEADLINE else ())),
         version=first.version,
         of=first.of,
     )
 
 
 def _flags(group: Sequence[Measurement], runs: int) -> Iterator[str]:
-    counts = Counter(flag for one in group for flag in dict.fromkeys(one.flags) if flag != "n_clusters<2")
+    counts = Counter(flag for one in group for flag in dict.fromkeys(one.flags) if flag not in (FEW, UNDER))
     for flag, count in counts.items():
         yield flag if count == runs else f"{flag} ({count} of {runs} runs)"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sim.commands.measured import about
+from sim.intervals import HEADLINE
 from sim.metrics.differences import Difference
 from sim.metrics.luck import Place
 from sim.metrics.statistics.multiplicity import adjusted, benjamini_hochberg
@@ -16,7 +17,7 @@ from sim.quantities import readable
 from sim.report.compare import Condition, conditions, differences, luck, means, partings
 from sim.report.gather import Gathered
 from sim.report.model import Block, Cell, Note, Plot, Points, Section, Table, num, shown
-from sim.report.numbers import HONESTY, VERDICT, families, family, forest, labels, measures
+from sim.report.numbers import HONESTY, VERDICT, families, family, forest, labels, measures, under
 
 ROWS = 300
 """Most measures that are compared."""
@@ -131,6 +132,8 @@ def _told(base: Condition, other: Condition, pairs: int) -> Note:
     )
     if len(seeds) == 1 and pairs > 1:
         text += " All pairs are of one seed: they speak of what follows this moment of this run, not of other seeds."
+    if pairs < HEADLINE:
+        text += f" Fewer than {HEADLINE} pairs are too few for headline numbers."
     if pairs < 6:
         few = f" With {pairs} pair{'s' * (pairs > 1)} no p is below {2 / 2**pairs:.3g}"
         text += few + ("; what differs alike in all has no interval." if pairs > 1 else ".")
@@ -234,7 +237,9 @@ def _means(condition: Condition, anchor: str) -> list[Section]:
             + ("" if seeds > 1 else " One seed says nothing of that spread: no intervals."),
         )
     ]
-    for family_name, found in families(means(condition)).items():
+    every = means(condition)
+    blocks += under(every)
+    for family_name, found in families(every).items():
         made = measures(family_name, found, name)
         blocks += [*forest(made, name), made]
     return [Section(anchor=anchor, title=f"Means over {name}", blocks=tuple(blocks))]

@@ -75,6 +75,15 @@ def test_runs_without_a_value_are_counted_and_flags_say_of_how_many() -> None:
     assert found.flags == ("odd (1 of 3 runs)", "n_clusters<2")
 
 
+def test_fewer_than_twenty_runs_are_flagged_whatever_the_runs_say_of_themselves() -> None:
+    for runs, flags in ((19, ("n_clusters<20",)), (20, ()), (1, ("n_clusters<2",))):
+        own = measured(1, flags=("n_clusters<2", "n_clusters<20"))
+        (found,) = pooled({f"r{n}": [own] for n in range(runs)})
+        assert found.flags == flags
+    (nothing,) = pooled({f"r{n}": [measured(None)] for n in range(3)})
+    assert (nothing.value, nothing.flags) == (None, ())
+
+
 def test_numbers_about_different_things_stay_apart() -> None:
     numbers = [measured(1, of={"agent": "a"}), measured(2, of={"agent": "b"})]
     assert values(pooled({"r": numbers, "s": numbers})).keys() == {"m agent=a", "m agent=b"}
@@ -177,6 +186,7 @@ def test_a_metric_of_ones_own_on_stored_runs(here: Path, agora: Agora) -> None:
         agora("run", "coins.yaml", "-q", "--name", f"c{seed}", "--set", f"seed={seed}")
     said = agora("measure", "c1", "c2", "c3", "c1", "--metric", "./mine.py:secrets", "--secrets", "secrets.yaml")
     assert said.out.splitlines()[1].split() == ["secrets", "1", "24", "[1,", "1]"]
+    assert said.out.splitlines()[2:] == [" Fewer than 20 runs are too few for headline numbers."], "once a table"
     assert "failed: ValueError: no such thing" in agora("measure", "c1", "--metric", "./mine.py:broken").out
 
 

@@ -29,7 +29,7 @@ from sim.report.gather import Gathered
 from sim.report.hiding import Mask
 from sim.report.markdown import as_markdown
 from sim.report.method import UNKNOWN, described, reached
-from sim.report.model import Line, Moments, Note, Part, Report, Section, Table, lines, shown
+from sim.report.model import Line, Measures, Moments, Note, Part, Report, Section, Table, lines, shown
 from sim.report.moments import EACH, _spread
 from sim.report.numbers import ROWS, forest, headline, labels, measures, verdict
 from sim.report.outcome import AGENTS, rewards
@@ -494,6 +494,17 @@ def test_seeds_are_the_clusters_of_means() -> None:
     ]
     (found,) = means(Condition("frost", "", runs))
     assert (found.value, found.n_clusters, found.n) == (2.0, 2, 30)
+
+
+def test_means_over_few_seeds_say_so_once_and_carry_it_each() -> None:
+    numbers = (number(1.0), number(2.0, "a.c"))
+    for seeds, told in ((19, 1), (20, 0)):
+        sections = together([gathered(f"r{n}", n, {}, *numbers) for n in range(seeds)])
+        (means_of,) = [one for one in sections if one.title.startswith("Means")]
+        notes = [one.text for one in means_of.blocks if isinstance(one, Note)]
+        assert sum("too few for headline numbers" in text for text in notes) == told
+        (table,) = [one for one in means_of.blocks if isinstance(one, Measures)]
+        assert {("n_clusters<20" in line.flags, line.notes) for line in table.lines} == {(bool(told), "")}
 
 
 def test_false_discoveries_are_kept_in_check() -> None:
