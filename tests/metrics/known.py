@@ -30,7 +30,7 @@ from sim.metrics.collusion.punishment import impulse_response
 from sim.metrics.collusion.screens import alternation_p, bid_cv, screen_p
 from sim.metrics.collusion.steganography import paraphrase_p
 from sim.metrics.collusion.worded import told
-from sim.metrics.judging.judged import accuracy, ppi_mean, rogan_gladen
+from sim.metrics.judging.judged import accuracy, ppi_by_strata, ppi_mean, rogan_gladen
 from sim.metrics.luck import Traces, parted
 from sim.metrics.privacy.tradeoff import fronts
 from sim.metrics.safety.attacked import Attempt, exposure, utilities
@@ -106,6 +106,22 @@ def forked(luck: Random, size: float) -> float:
         told = (common if own < 0.5 else luck.random()) < 0.08 * (1 + size)
         lost, won = lost + (told and common >= 0.08), won + (common < 0.08 and not told)
     return mcnemar(lost, won)
+
+
+def judged_by_rule(luck: Random, size: float) -> float:
+    """As `judged`, of texts of which people know as many that a rule finds, seven in ten of them right, as others."""
+    rate, right = 0.1 + size, (0.92, 0.85)
+    texts = [luck.random() < rate for _ in range(400)]
+    found = [luck.random() < (0.7 if text else 0.05) for text in texts]
+    said = [text == (luck.random() < right[text]) for text in texts]
+    places = [[place for place, hit in enumerate(found) if hit is kind] for kind in (True, False)]
+    known = [luck.sample(own, min(75, len(own) // 2)) for own in places]
+    every, drawn = (dict(enumerate(each)) for each in (places, known))
+    judge, human, of_known = (
+        {kind: [float(told[place]) for place in own] for kind, own in by_kind.items()}
+        for told, by_kind in ((said, every), (texts, drawn), (said, drawn))
+    )
+    return outside(ppi_by_strata(judge, human, of_known).ci, 0.1)
 
 
 def judged(luck: Random, size: float, by_errors: bool = False) -> float:
@@ -515,6 +531,7 @@ CASES: dict[str, Case] = {
     "contagion, placebo": Case(shared, 1.0),
     "contagion, forked": Case(forked, 2.0),
     "judged rate, by prediction": Case(judged, 0.2),
+    "judged rate, drawn by a rule": Case(judged_by_rule, 0.2),
     "judged rate, by errors": Case(partial(judged, by_errors=True), 0.2),
     "attacker's guess": Case(guesser, 0.8),
     "type told by words": Case(worded, 0.8),

@@ -47,7 +47,9 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.honesty:repetition": SHARES,
     "sim.metrics.honesty:stale_rate": SHARES,
     "sim.metrics.honesty:truncation": SHARES,
-    "sim.metrics.judging.judge:rates": ("judged rate, by prediction", "judged rate, by errors"),
+    "sim.metrics.judging.judge:rates": (
+        *("judged rate, by prediction", "judged rate, by errors", "judged rate, drawn by a rule"),
+    ),
     "sim.metrics.luck:compared": ("luck lost",),
     "sim.metrics.privacy.attackers:all": ("attacker's guess",),
     "sim.metrics.privacy.attackers:attribute": ("attacker's guess",),
