@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from sim.metrics.analysis.attribution import blame
+from sim.metrics.analysis.attribution import blame, sets_measured, sets_to_try
 from sim.metrics.analysis.attribution import measured as attributed
 from sim.metrics.analysis.calibration import Stated
 from sim.metrics.analysis.calibration import measured as calibrated
@@ -459,6 +459,16 @@ def culprit(luck: Random, size: float) -> float:
     return float(found["attribution.root"].value is None)
 
 
+def both_causes(luck: Random, size: float) -> float:
+    """Four suspects and their pairs, replaced and redone forty times each; two matter only together, or none does."""
+    groups, counts = sets_to_try(range(4)), []
+    for group in groups:
+        replaced, redone = (0.3 + size * (group == {1, 2}), 0.3)
+        counts.append((*(sum(luck.random() < p for _ in range(40)) for p in (replaced, redone)), 40))
+    found = next(iter(sets_measured([(n, "a") for n in range(4)], groups, counts)))
+    return float(found.value is None)
+
+
 def exchange(luck: Random, size: float) -> float:
     """Two policies with thirty runs each, whose front has a hypervolume of .55, or more."""
     mean = {"strict": (0.2, 0.5), "loose": (0.5, 0.8 + size)}
@@ -568,6 +578,7 @@ CASES: dict[str, Case] = {
     "policy off its record": Case(replayed, 0.4),
     "blame": Case(fault, 0.5),
     "root of a failure": Case(culprit, 0.6),
+    "pair of causes": Case(both_causes, 0.6),
     "fronts": Case(exchange, 0.15),
     "conformal coverage": Case(coverage, 1.5),
     "calibration": Case(forecasts, 0.6),
