@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import orjson
 
-from sim.blobs import decode_logprobs
+from sim.blobs import decode_logprobs, decode_options
 from sim.record.schema import TABLES
-from sim.types import CallKey, Record
+from sim.types import CallKey, OptionLogprobs, Record
 
 _COLUMNS = (
     *("tbl", "agent", "tick", "nth", "call"),
-    *("messages", "format", "sampling", "ids", "finish", "logprobs", "distribution"),
+    *("messages", "format", "sampling", "ids", "finish", "logprobs", "distribution", "option_logprobs"),
 )
 
 
@@ -34,6 +34,8 @@ class Sampled(NamedTuple):
     """Of the whole answer, in nats; None where it was not recorded."""
     processed: bool
     """Whether of the distribution that was sampled, mask and temperature included; a greedy answer was not sampled."""
+    options: OptionLogprobs = ()
+    """Of a choice the same of each option, None where it is not known; empty where none is."""
 
 
 def sampled(record: Record) -> Iterator[Sampled]:
@@ -42,8 +44,10 @@ def sampled(record: Record) -> Iterator[Sampled]:
     places = [names.index(name) for name in _COLUMNS]
     for page in record.pages("calls"):
         for row in page:
-            *key, messages, form, sampling, ids, finish, logprobs, distribution = (row[place] for place in places)
+            *key, messages, form, sampling, ids, finish, logprobs, distribution, options = (
+                row[place] for place in places
+            )
             total = fsum(decode_logprobs(logprobs)) if logprobs else None
             choice, whole = "choice" in orjson.loads(form), finish == "stop"
             processed = distribution == "processed" and orjson.loads(sampling).get("temperature") != 0
-            yield Sampled(CallKey(*key), messages, choice, ids, whole, total, processed)
+            yield Sampled(CallKey(*key), messages, choice, ids, whole, total, processed, decode_options(options))
