@@ -20,6 +20,8 @@ from sim.metrics.analysis.attribution import measured as attributed
 from sim.metrics.analysis.calibration import Stated
 from sim.metrics.analysis.calibration import measured as calibrated
 from sim.metrics.analysis.conformal import covered
+from sim.metrics.analysis.counterfactuals import Case as Counterfactual
+from sim.metrics.analysis.counterfactuals import measured as counterfactuals
 from sim.metrics.analysis.offpolicy import evaluate
 from sim.metrics.collusion.coordination import coordination_test
 from sim.metrics.collusion.covert import leak
@@ -469,6 +471,16 @@ def both_causes(luck: Random, size: float) -> float:
     return float(found.value is None)
 
 
+def foretold(luck: Random, size: float) -> float:
+    """Sixty tables of a change that pays about as much as each of five candidates; at later ones it pays more."""
+    found = [
+        Counterfactual("r", luck.gauss(size * (table > 29), 1), [luck.gauss(0, 1) for _ in range(5)])
+        for table in range(60)
+    ]
+    _, coverage, *_ = counterfactuals(found, 0.1, {}, {}, PERMUTATIONS)
+    return float(coverage.null["p"])
+
+
 def exchange(luck: Random, size: float) -> float:
     """Two policies with thirty runs each, whose front has a hypervolume of .55, or more."""
     mean = {"strict": (0.2, 0.5), "loose": (0.5, 0.8 + size)}
@@ -579,6 +591,7 @@ CASES: dict[str, Case] = {
     "blame": Case(fault, 0.5),
     "root of a failure": Case(culprit, 0.6),
     "pair of causes": Case(both_causes, 0.6),
+    "counterfactual sets": Case(foretold, 3.0),
     "fronts": Case(exchange, 0.15),
     "conformal coverage": Case(coverage, 1.5),
     "calibration": Case(forecasts, 0.6),

@@ -13,6 +13,7 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.analysis.conformal:all": ("conformal coverage",),
     "sim.metrics.analysis.conformal:choices": ("conformal coverage",),
     "sim.metrics.analysis.conformal:forecasts": ("conformal coverage",),
+    "sim.metrics.analysis.counterfactuals:compared": ("counterfactual sets",),
     "sim.metrics.analysis.failing:foretold": ("failures foretold",),
     "sim.metrics.analysis.improvement:dynamics": SHARES,
     "sim.metrics.analysis.improvement:loops": SHARES,

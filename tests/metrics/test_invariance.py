@@ -196,6 +196,7 @@ APART = {
 }
 """What is not here, and why."""
 OF_SEVERAL = {
+    "sim.metrics.analysis.counterfactuals:compared": "test_counterfactuals:test_forks_are_cases",
     "sim.metrics.analysis.variance:compared": "test_variance:test_neither_names_nor_units_nor_order_matter",
     "sim.metrics.collusion.deviation:response": "test_markets:test_runs_are_clusters_and_forks_of_one_are_not",
     "sim.metrics.collusion.onset:compared": "test_onset:test_conditions_are_compared_by_run",

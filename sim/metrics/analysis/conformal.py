@@ -196,6 +196,7 @@ def covered(
     excluded: Mapping[str, int],
     of: Mapping[str, JSON],
     n_perm: int = DRAWS,
+    unit: str = "nats",
 ) -> Iterator[Measurement]:
     """Threshold and coverage, from the scores of each table; the test asks whether fewer are covered than by chance."""
     half = len(tables) // 2
@@ -205,7 +206,7 @@ def covered(
     finite = limit < inf
     enough = () if finite else (f"fewer than {fewest(alpha)} scores to calibrate on, or some of them infinite",)
     cases = Estimate(limit if finite else None, sum(map(len, tables[:half])), half)
-    yield estimated("conformal.threshold", cases, "nats", enough, denominator="scores of the first half", of=of)
+    yield estimated("conformal.threshold", cases, unit, enough, denominator="scores of the first half", of=of)
     null: dict[str, JSON] = {}
     if finite and len(tables) > 3:
         sides = [place >= half for place in range(len(tables))]
