@@ -67,6 +67,15 @@ def test_the_interval_of_shares_ends_where_shares_do() -> None:
     assert found.ci == pytest.approx((1 - 12.706 / 2, 1 + 12.706 / 2), abs=1e-3)
 
 
+def test_where_no_run_has_any_the_bound_is_exact() -> None:
+    """None of twenty: 1 − .05^(1/20) at most, and of all of them no less than 1 less that."""
+    for value, ends in ((0, (0, 0.139108)), (1, (0.860892, 1))):
+        (found,) = pooled({"a": [measured(value, "share")], "b": [measured(value, "share")]})
+        assert found.ci == pytest.approx(ends, abs=1e-6)
+        assert found.ci_method == "exact, one-sided over runs"
+        assert found.flags == ("design effect unknown", "n_clusters<20")
+
+
 def test_runs_without_a_value_are_counted_and_flags_say_of_how_many() -> None:
     numbers = {"a": [measured(None, flags=("odd",))], "b": [measured(3, flags=("n_clusters<2",))], "c": []}
     (found,) = pooled(numbers)
