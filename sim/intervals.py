@@ -16,6 +16,11 @@ Z = NormalDist().inv_cdf(0.975)
 """Of a two-sided interval at 95%."""
 FEW = "n_clusters<2"
 """Flag of a number without an interval, because nothing is known of the spread between runs."""
+HEADLINE = 20
+"""Runs that a headline number should rest on: over twelve, a t-interval at 95% holds the truth nine times in ten."""
+UNDER = f"n_clusters<{HEADLINE}"
+"""Flag of a number of several runs that rests on fewer; what people read says it once a table, as `TOO_FEW`."""
+TOO_FEW = f"Fewer than {HEADLINE} runs are too few for headline numbers."
 
 BOUNDS = "all that is unknown failed, all of it worked"
 """Method of bounds that are no interval at 95%: between them a share lies for certain."""

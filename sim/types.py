@@ -469,7 +469,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
     null: Mapping[str, JSON] = {}
     """A test of no effect: `stat`, `p`, `method` and, where it permutes, `n_perm`."""
     judge: Mapping[str, JSON] = {}
-    """Who judged, where a model did: its id, `Se`, `Sp`, `kappa` and `n_cal`."""
+    """Who judged, where a model did: its id, whom (`judged`), `Se`, `Sp`, `kappa`, `flips` and `n_cal`."""
     version: int = 1
     """Of the metric's definition."""
     of: Mapping[str, JSON] = {}

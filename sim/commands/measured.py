@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from rich.table import Table
 
 from sim.commands.terminal import columns, number, short
+from sim.intervals import UNDER
 from sim.metrics.differences import Difference
 from sim.types import JSON, Measurement
 
@@ -62,7 +63,7 @@ def about(one: Measurement | Difference) -> str:
 
 
 def measurement_table(measured: Iterable[Measurement], title: str = HEADS[0]) -> Table:
-    """Measurements with their sample sizes and intervals, as they come."""
+    """Measurements with their sample sizes and intervals, as they come; of `UNDER` it is for the caller to tell."""
     return columns((title, *HEADS[1:]), [_row(one) for one in measured])
 
 
@@ -70,4 +71,12 @@ def _row(one: Measurement) -> tuple[str, ...]:
     value = "–" if one.value is None else number(one.value)
     interval = f"[{number(one.ci[0])}, {number(one.ci[1])}]" if one.ci else ""
     tested = [f"p {number(one.null['p'])}"] if "p" in one.null else []
-    return one.metric, about(one), value, one.unit, f"{one.n:,}", interval, ", ".join([*tested, *one.flags])
+    return (
+        one.metric,
+        about(one),
+        value,
+        one.unit,
+        f"{one.n:,}",
+        interval,
+        ", ".join([*tested, *(flag for flag in one.flags if flag != UNDER)]),
+    )

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from sim.commands.measured import listed, measurement_table
 from sim.commands.terminal import Framed, columns, plain, short
+from sim.intervals import TOO_FEW, UNDER
 from sim.library import PROJECT, Listed, check_table, metric_named, standing
 from sim.record.project import Project
 from sim.record.reader import Counts, Run
@@ -195,7 +196,9 @@ def _rewards(run: Run, everything: bool) -> Iterator[Any]:
 def measurements(found: Iterable[Measurement], command: str, everything: bool) -> Iterator[Any]:
     """Measurements as a table, and how many are left out and what shows them; nothing where there are none."""
     families: tuple[list[Measurement], list[Measurement]] = ([], [])
+    under = False
     for one in found:
+        under |= UNDER in one.flags
         families[not one.metric.startswith(HONESTY)].append(one)
         if one.metric == VERDICT:
             yield from (plain(reason, "red") for reason in one.flags)
@@ -205,6 +208,8 @@ def measurements(found: Iterable[Measurement], command: str, everything: bool) -
         left += more
         if shown:
             yield measurement_table(shown, title)
+    if under:
+        yield plain(f" {TOO_FEW}", "dim")
     if left:
         yield _more(left, "numbers", command)
 

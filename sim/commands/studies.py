@@ -97,11 +97,15 @@ def judge(
     rubric: Annotated[Path, typer.Option(help="A file with the question, the answers and what the judge sees.")],
     model: Annotated[
         str, typer.Option(help="The judge: one of the run's models, or an entry like {engine: vllm, model: embedded}.")
-    ],
+    ] = "",
     calibration: Annotated[Path | None, typer.Option(help="A JSONL file of texts that people have judged.")] = None,
     most: Annotated[
         int, typer.Option(min=1, help="Texts of one run that are judged; drawn where there are more.")
     ] = 500,
+    draw: Annotated[
+        int | None,
+        typer.Option(min=1, help="Instead: print so many texts for people to judge, as a calibration file is written."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the draws and of the judge.")] = 0,
     runs: Folder = RUNS,
     budget: Budget = None,
@@ -110,19 +114,29 @@ def judge(
     """Have a model judge what was said in runs.
 
     The judging is a run of its own, to be shown, verified and, with agora resume, gone on with; the runs that are
-    judged are only read. Without texts that people have judged it gives no rate.
+    judged are only read. Without texts that people have judged it gives no rate; --draw prints some for them, half of
+    which a rule calls positive where it can, whose labels are to be filled in.
     """
+    import orjson
+
+    from sim.commands.failures import BadInput
     from sim.commands.progress import watched
     from sim.commands.show import ending, measured
     from sim.commands.terminal import say
     from sim.library import find_all, keep, measure
     from sim.runs import go
-    from sim.studies.docket import judging
+    from sim.studies.docket import drawn, judging
     from sim.studies.rubric import read_calibration, read_rubric
 
     asked = read_rubric(rubric)
-    known = read_calibration(calibration, asked) if calibration else []
     paths = find_all(runs, names)
+    if draw:
+        texts = drawn(paths, asked, draw, seed=seed)
+        typer.echo("\n".join(orjson.dumps({"shows": each, "labels": []}).decode() for each in texts))
+        return
+    if not model:
+        raise BadInput("--model is missing; name one of the run's models, or write {engine: vllm, model: embedded}")
+    known = read_calibration(calibration, asked) if calibration else []
     path = judging(paths, runs, asked, model, known, most=most, seed=seed)
     session = watched(lambda attach: go(path, attach=attach, budget=budget), quiet)
     if session.status != "finished":

@@ -12,6 +12,7 @@ from typing import Any
 from sim.commands.options import EXITS
 from sim.commands.show import HONESTY, VERDICT
 from sim.commands.terminal import columns, number, plain
+from sim.intervals import TOO_FEW, UNDER
 from sim.library import PROJECT, status_of
 from sim.metrics.pooling import pooled
 from sim.record.project import Numbers
@@ -60,11 +61,16 @@ def _measured(cells: Sequence[Cell], statuses: Mapping[Path, str]) -> Iterator[A
     if unfit:
         yield plain(f"{unfit} of {len(statuses)} runs are not fit for claims: agora measure RUN says why", "red")
     rows: list[tuple[str, ...]] = []
+    under = False
     for place, cell in enumerate(cells, 1):
         done = {str(path): _own(kept.get(path, ())) for path in cell.runs if statuses[path] == "finished"}
-        rows += [_row(one, str(place) if len(cells) > 1 else "") for one in pooled(done) if one.value is not None]
+        means = [one for one in pooled(done) if one.value is not None]
+        rows += [_row(one, str(place) if len(cells) > 1 else "") for one in means]
+        under |= any(UNDER in one.flags for one in means)
     if rows:
         yield columns(("measure", "setting", "mean", "unit", "runs", "interval"), sorted(rows, key=itemgetter(0)))
+    if under:
+        yield plain(f" {TOO_FEW}", "dim")
 
 
 def _causes(statuses: Mapping[Path, str]) -> Iterator[Any]:

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
+from msgspec.structs import replace
 
+from sim.intervals import HEADLINE, UNDER
 from sim.library import PROJECT, files, measured_by
 from sim.record.committed import SchemaMismatch
 from sim.record.project import Project
@@ -181,12 +183,19 @@ def _kin(manifests: Mapping[Path, Manifest], named: Set[Path]) -> list[Path]:
 
 
 def measure(paths: Sequence[Path], metrics: Sequence[Across], secrets: Sequence[Secret] = ()) -> list[Measurement]:
-    """What metrics of several runs find; the project file keeps it of a run and its forks, with that run."""
+    """What metrics of several runs find; the project file keeps it of a run and its forks, with that run.
+
+    What has an interval from fewer than `HEADLINE` clusters is flagged.
+    """
     with opened(paths, secrets) as runs:
-        found = [one for metric in metrics for one in measured_by(metric, runs)]
+        found = [_marked(one) for metric in metrics for one in measured_by(metric, runs)]
         kept = [one for one in runs if not one.parent]
         if len(kept) == 1:
             project = Project(paths[0].with_name(PROJECT))
             project.measure(kept[0].id, found)
             project.close()
     return found
+
+
+def _marked(one: Measurement) -> Measurement:
+    return replace(one, flags=(*one.flags, UNDER)) if one.ci and one.n_clusters < HEADLINE else one

@@ -31,7 +31,7 @@ _KEPT = {
     "events": ("tbl", "seq", "tick", "round", "kind", "agent", "data"),
     "calls": (
         *("tbl", "agent", "tick", "nth", "call", "purpose", "model", "format", "text", "finish", "error"),
-        *("prompt_tokens", "cached_tokens", "completion_tokens", "latency", "answered_by", "source"),
+        *("prompt_tokens", "cached_tokens", "completion_tokens", "latency", "answered_by", "source", "digest"),
     ),
 }
 """Columns of a frame that are taken as they are stored."""
@@ -65,7 +65,7 @@ class Frames:
 
     @property
     def calls(self) -> pl.DataFrame:
-        """A row for each model call: its key, purpose, model, format, text, finish, error, tokens, latency, source."""
+        """A row a model call: key, digest, purpose, model, format, text, finish, error, tokens, latency, source."""
         return self._table("calls")[0]
 
     @cached_property

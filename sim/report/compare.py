@@ -14,6 +14,7 @@ import orjson
 
 from sim.commands.terminal import short
 from sim.metrics.differences import Difference, difference
+from sim.metrics.luck import Parted, parted
 from sim.metrics.pooling import pooled
 from sim.report.gather import Gathered
 from sim.types import JSON, Measurement
@@ -105,6 +106,13 @@ def differences(base: Condition, other: Condition) -> tuple[list[Difference], in
         if (one := difference(there)) is not None:
             found.append(one)
     return found, len(shared)
+
+
+def partings(base: Condition, other: Condition) -> list[tuple[Gathered, Gathered, Parted]]:
+    """Where the runs of each pair part: of runs that share all of their luck, the first of each side."""
+    sides = [{luck(one): one for one in reversed(condition.runs)} for condition in (base, other)]
+    shared = sorted(sides[0].keys() & sides[1].keys())
+    return [(sides[0][at], sides[1][at], parted(sides[0][at].traces, sides[1][at].traces)) for at in shared]
 
 
 def _by_luck(condition: Condition) -> dict[Luck, dict[Subject, Measurement]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sim.library import PROJECT, measured, standing, usual_metrics
+from sim.metrics.luck import Traces, traces
 from sim.quantities import readable
 from sim.record.project import Project
 from sim.record.schema import Manifest
@@ -38,6 +39,8 @@ class Gathered:
     status: str
     numbers: Sequence[Measurement]
     metrics: Sequence[Metric]
+    traces: Traces
+    """Of its luck."""
     mask: Mask
     hidden: int
     """Secrets whose values are hidden."""
@@ -54,6 +57,7 @@ def gather(path: Path, prefix: str, show_secrets: bool, step: Callable[[str], No
         mask = Mask(secrets, show_secrets)
         scenario = _scenario(manifest)
         facts = tuple(_facts(run, manifest, status, scenario))
+        luck = traces(run)
         sections = _sections(run, manifest, numbers, mask, prefix, bool(secrets))
         part = Part(run=manifest.id, verdict=verdict(numbers), sections=tuple(sections))
     return Gathered(
@@ -64,6 +68,7 @@ def gather(path: Path, prefix: str, show_secrets: bool, step: Callable[[str], No
         status=status,
         numbers=numbers,
         metrics=metrics,
+        traces=luck,
         mask=mask,
         hidden=0 if show_secrets else len({(one.holder, one.attribute) for one in secrets}),
     )

@@ -51,6 +51,16 @@ SIGNS = (
         "luck shared",
         "variance of a difference without pairs over that with them; at 1 or less, shared luck did not help",
     ),
+    (
+        "a turn of one alone",
+        "the first turn that one run of a pair has and the other has not: the luck of its think time and of its calls "
+        "stands beside nothing",
+    ),
+    (
+        "two answers to one request",
+        "the first call that both runs of a pair made alike, seed and weights included, and that came back otherwise",
+    ),
+    ("turns of both", "share of the turns of either run of a pair that both have"),
     ("left out", "what a number does not count, and how often, by reason"),
     ("test of no effect", "p of a value as far from none as this one where there is no effect, in brackets how"),
 )

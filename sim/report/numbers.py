@@ -8,7 +8,7 @@ from itertools import groupby
 
 from sim.commands.measured import about, kind, listed
 from sim.commands.terminal import short
-from sim.intervals import BOUNDS, FEW
+from sim.intervals import BOUNDS, FEW, TOO_FEW, UNDER
 from sim.metrics.honesty import THRESHOLDS, UNFIT
 from sim.report.model import Block, Cell, Line, Measures, Note, Plot, Points, Section, Table, num, shown
 from sim.types import JSON, Measurement
@@ -81,7 +81,8 @@ def line(one: Measurement, run: str) -> Line:
 
 
 def _notes(one: Measurement) -> str:
-    parts = [NO_INTERVAL if flag == FEW else flag for flag in one.flags if flag != FEW or one.value is not None]
+    untold = {UNDER} if one.value is not None else {UNDER, FEW}
+    parts = [NO_INTERVAL if flag == FEW else flag for flag in one.flags if flag not in untold]
     parts += [f"left out: {count:,} {reason}" for reason, count in one.excluded.items()]
     if one.value is None and not parts:
         parts.append(_missing(one))
@@ -137,8 +138,14 @@ def measures(title: str, found: Sequence[Measurement], run: str) -> Measures:
 def family_section(name: str, found: Sequence[Measurement], run: str, prefix: str) -> Section:
     """A family's figures and numbers."""
     made = measures(name, found, run)
-    blocks: list[Block] = [*forest(made, run), made]
+    blocks: list[Block] = [*forest(made, run), *under(found), made]
     return Section(anchor=f"{prefix}-f-{_slug(name)}", title=f"Measures: {name}", blocks=tuple(blocks))
+
+
+def under(found: Iterable[Measurement]) -> list[Note]:
+    """What is said once of numbers that rest on too few runs."""
+    rest = any(UNDER in one.flags for one in found)
+    return [Note(text=TOO_FEW, tone="warn")] if rest else []
 
 
 def forest(made: Measures, run: str) -> list[Plot]:

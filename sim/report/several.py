@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sim.commands.measured import about
+from sim.intervals import HEADLINE
 from sim.metrics.differences import Difference
+from sim.metrics.luck import Place
 from sim.metrics.statistics.multiplicity import adjusted, benjamini_hochberg
-from sim.report.compare import Condition, conditions, differences, luck, means
+from sim.quantities import readable
+from sim.report.compare import Condition, conditions, differences, luck, means, partings
 from sim.report.gather import Gathered
 from sim.report.model import Block, Cell, Note, Plot, Points, Section, Table, num, shown
-from sim.report.numbers import HONESTY, VERDICT, families, family, forest, labels, measures
+from sim.report.numbers import HONESTY, VERDICT, families, family, forest, labels, measures, under
 
 ROWS = 300
 """Most measures that are compared."""
@@ -115,7 +118,7 @@ def _compared(base: Condition, other: Condition, anchor: str) -> Section:
     drawn = [one for one in kept if not one.of and one.unit and one.estimate.ci and family(one.metric) != HONESTY]
     for unit in dict.fromkeys(one.unit for one in drawn):
         blocks.append(_forest(title, unit, [one for one in drawn if one.unit == unit][:DRAWN]))
-    blocks += _tables(kept, len(found) - len(kept))
+    blocks += [*_tables(kept, len(found) - len(kept)), *_parted(base, other, kept)]
     return Section(anchor=anchor, title=title, blocks=tuple(blocks))
 
 
@@ -129,6 +132,8 @@ def _told(base: Condition, other: Condition, pairs: int) -> Note:
     )
     if len(seeds) == 1 and pairs > 1:
         text += " All pairs are of one seed: they speak of what follows this moment of this run, not of other seeds."
+    if pairs < HEADLINE:
+        text += f" Fewer than {HEADLINE} pairs are too few for headline numbers."
     if pairs < 6:
         few = f" With {pairs} pair{'s' * (pairs > 1)} no p is below {2 / 2**pairs:.3g}"
         text += few + ("; what differs alike in all has no interval." if pairs > 1 else ".")
@@ -162,6 +167,37 @@ def _tables(kept: Sequence[Difference], left: int) -> list[Table]:
             else []
         ),
     ]
+
+
+def _parted(base: Condition, other: Condition, kept: Sequence[Difference]) -> list[Block]:
+    """From where on pairs no longer share their luck, and to how many measures it was of use."""
+    known = [one.reduction for one in kept if one.reduction is not None]
+    helped = sum(each > 1 for each in known)
+    text = (
+        "Both runs of a pair have the same luck as long as they ask for the same draws: until one has a turn that the "
+        "other has not, or one request gets two answers. That something else happens may be the change alone."
+    )
+    if known:
+        text += f" Shared luck made the differences of {helped} of {len(known)} measures less uncertain."
+    rows: list[tuple[Cell, ...]] = []
+    for first, second, found in partings(base, other):
+        places = (_place(first, place) for place in (found.logs, found.turns, found.answers))
+        shared = num(found.both / found.either if found.either else None)
+        rows.append((first.manifest.id, second.manifest.id, *places, shared))
+    apart = ("something else happens", "a turn of one alone", "two answers to one request")
+    heads = ("first", "second", *apart, "turns of both")
+    table = Table(
+        title="Where shared luck ends", heads=heads, rows=tuple(rows[:RUNS]), left_out=max(0, len(rows) - RUNS)
+    )
+    return [Note(text=text, tone="warn" if known and not helped else ""), table]
+
+
+def _place(run: Gathered, place: Place | None) -> str:
+    if place is None:
+        return "nowhere"
+    at = readable(place.tick, run.manifest.tick_ms)
+    table = f"table {place.table}" if run.traces.log["tbl"].n_unique() > 1 else ""
+    return ", ".join(filter(None, (at, place.agent, table)))
 
 
 def _forest(title: str, unit: str, some: Sequence[Difference]) -> Plot:
@@ -201,7 +237,9 @@ def _means(condition: Condition, anchor: str) -> list[Section]:
             + ("" if seeds > 1 else " One seed says nothing of that spread: no intervals."),
         )
     ]
-    for family_name, found in families(means(condition)).items():
+    every = means(condition)
+    blocks += under(every)
+    for family_name, found in families(every).items():
         made = measures(family_name, found, name)
         blocks += [*forest(made, name), made]
     return [Section(anchor=anchor, title=f"Means over {name}", blocks=tuple(blocks))]

@@ -49,14 +49,15 @@ def suspects(record: Record, table: int, symptom: FactId, alternative: Alternati
 
 
 def replayed(
-    path: Path, folder: Path, suspected: Sequence[Suspect], success: Success, replays: int = REPLAYS
+    path: Path, folder: Path, groups: Sequence[Sequence[Suspect]], success: Success, replays: int = REPLAYS
 ) -> Iterator[tuple[int, int, int]]:
-    """Of each suspect how many of so many lucks come out well with it replaced, and redone; and how many lucks."""
-    for one in suspected:
-        well = [0, 0]
+    """Of each set of suspects how many of so many lucks come out well with all of it replaced, and with the first
+    redone; and how many lucks. Where other luck has moved a later decision the agent's next one is replaced."""
+    for group in groups:
+        well, seen = [0, 0], min(one.decision.action.seen for one in group)
         for number in range(1, replays + 1):
-            for place, instead in enumerate(((one.instead,), ())):
-                fork = counterfactual(path, folder, instead, at=one.decision.action.seen, replicate=number)
+            for place, instead in enumerate(([one.instead for one in group], [])):
+                fork = counterfactual(path, folder, instead, at=seen, replicate=number)
                 go(fork)
                 with Run(fork) as run:
                     well[place] += success(run)
@@ -65,15 +66,21 @@ def replayed(
 
 def attributed(
     path: Path, folder: Path, table: int, symptom: FactId, alternative: Alternative, success: Success,
-    replays: int = REPLAYS,
+    replays: int = REPLAYS, most: int = 1,
 ) -> list[Measurement]:  # fmt: skip
-    """How much each suspect is to blame, and which is the root."""
-    from sim.metrics.analysis.attribution import measured
+    """How much each suspect is to blame, and which is the root; with `most` 2 also which pairs matter only together.
+
+    A pair costs as many forks as a suspect, and there are n(n − 1)/2 of them.
+    """
+    from sim.metrics.analysis.attribution import measured, sets_measured, sets_to_try
 
     with Run(path) as run:
         suspected = suspects(run, table, symptom, alternative)
         last = max((one.decision.seq for one in suspected), default=-1)
         earlier = sum(one.seq <= last for one in run.decisions(table))
-    counts = list(replayed(path, folder, suspected, success, replays))
+    groups = sets_to_try(range(len(suspected)), most)
+    tried = [[suspected[number] for number in sorted(group)] for group in groups]
+    counts = list(replayed(path, folder, tried, success, replays))
     places = [(one.decision.seq, one.decision.action.agent) for one in suspected]
-    return list(measured(places, counts, earlier))
+    found = list(measured(places, counts[: len(suspected)], earlier))
+    return found + (list(sets_measured(places, groups, counts)) if most > 1 else [])

@@ -16,7 +16,7 @@ from sim.scenarios.resolve import resolve
 from sim.scenarios.scenario import loads
 from sim.scenarios.scenario_schema import ModelSettings, Scenario
 from sim.scenarios.yaml_text import read_yaml, write_yaml
-from sim.studies.judging import Item, blinded, called
+from sim.studies.judging import Item, Rule, blinded, called
 from sim.studies.rubric import Known, Rubric
 from sim.types import JSON, Record
 
@@ -47,13 +47,34 @@ def judging(
     found = [_taken(path, rubric, most, seed) for path in paths]
     names = [word for one in found for word in one.names]
     hidden = [word for one in found for word in one.hidden]
-    known = [Item(shows=blinded(_seen(one.shows, rubric), names, hidden), labels=one.labels) for one in calibration]
+    rules = {rest: rule for one in found for rest, rule in one.rules.items()}
+    known = []
+    for one in calibration:
+        shows = blinded(_seen(one.shows, rubric), names, hidden)
+        known.append(Item(shows=shows, labels=one.labels, rule=rules.get(tuple(shows.values()), "")))
     scenario, base = _scenario_of(paths[0])
     items = [*known, *(item for one in found for item in one.items)]
     judged = sorted({words for one in found for words in one.models})
     asking = loads(write_yaml(_data(rubric, items, settings_of(scenario, model), judged, seed)), base, file="judging")
     run_id = f"judged-{rubric.name}-{paths[0].stem}"
     return stored(folder, run_id, plan(asking), parent=str(paths[0].resolve()), source="")
+
+
+def drawn(paths: Sequence[Path], rubric: Rubric, count: int, *, seed: int = 0) -> list[dict[str, str]]:
+    """Texts of runs for people to judge, blinded, each once: as far as there are, half of those that a rule calls
+    positive and half of the others, in no order that tells which. Raises BadInput where there are fewer."""
+    rules: dict[tuple[str, ...], Rule] = {}
+    for path in paths:
+        rules |= _taken(path, rubric, 0, seed).rules
+    if len(rules) < count:
+        raise BadInput(f"--draw {count} is more than there are: {len(rules)} different texts")
+    luck = Random(f"{seed} calibration")
+    order = luck.sample(list(rules), len(rules))
+    hits, others = ([texts for texts in order if (rules[texts] == "yes") is hit] for hit in (True, False))
+    some = max(min(len(hits), count // 2), count - len(others))
+    return [
+        dict(zip(rubric.sees, texts, strict=True)) for texts in luck.sample(hits[:some] + others[: count - some], count)
+    ]
 
 
 def _scenario_of(path: Path) -> tuple[Scenario, Path]:
@@ -74,6 +95,8 @@ class _Taken(NamedTuple):
     """What its agents are called."""
     hidden: list[str]
     """Roles, models, and what the run is called."""
+    rules: dict[tuple[str, ...], Rule]
+    """What a rule says of each text of the run, taken or not."""
 
 
 def _taken(path: Path, rubric: Rubric, most: int, seed: int) -> _Taken:
@@ -82,8 +105,6 @@ def _taken(path: Path, rubric: Rubric, most: int, seed: int) -> _Taken:
     with Run(path) as run:
         found = list(find(run))
         members = [member for table in range(run.tables) for member in run.cast(table)]
-    if len(found) > most:
-        found = [found[place] for place in sorted(Random(f"{seed} {path.stem}").sample(range(len(found)), most))]
     names = list(dict.fromkeys(name for member in members for name in called(member)))
     models = [scenario.models[name] for name in dict.fromkeys(member.model for member in members) if name]
     others = {member.seat.role for member in members} | {one.model for one in models} | {path.stem, scenario.name}
@@ -98,7 +119,10 @@ def _taken(path: Path, rubric: Rubric, most: int, seed: int) -> _Taken:
         )
         for one in found
     ]
-    return _Taken(items, [words_of(one) for one in models], names, hidden)
+    rules = {tuple(one.shows.values()): one.rule for one in items}
+    if len(items) > most:
+        items = [items[place] for place in sorted(Random(f"{seed} {path.stem}").sample(range(len(items)), most))]
+    return _Taken(items, [words_of(one) for one in models], names, hidden, rules)
 
 
 def _seen(shows: Mapping[str, str], rubric: Rubric) -> dict[str, str]:

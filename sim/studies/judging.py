@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -37,6 +37,8 @@ from sim.types import (
     Wake,
 )
 
+Rule: TypeAlias = Literal["", "yes", "no"]
+"""Whether a rule calls a text positive; empty: none can tell."""
 ORDERS = (False, True, False)
 """Whether the order is turned, at each time that a text with a known truth is asked."""
 RULES = "You judge texts. Read carefully, decide by the question alone, and give one of the answers."
@@ -57,7 +59,7 @@ class Item(BaseModel):
     """The message, in its run."""
     labels: tuple[str, ...] = ()
     """What people said, in the calibration set."""
-    rule: Literal["", "yes", "no"] = ""
+    rule: Rule = ""
     """Whether a rule calls it positive, where one can tell."""
 
 

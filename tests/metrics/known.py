@@ -14,11 +14,15 @@ from operator import itemgetter
 from random import Random
 from typing import Any, NamedTuple
 
-from sim.metrics.analysis.attribution import blame
+import polars as pl
+
+from sim.metrics.analysis.attribution import blame, sets_measured, sets_to_try
 from sim.metrics.analysis.attribution import measured as attributed
 from sim.metrics.analysis.calibration import Stated
 from sim.metrics.analysis.calibration import measured as calibrated
 from sim.metrics.analysis.conformal import covered
+from sim.metrics.analysis.counterfactuals import Case as Counterfactual
+from sim.metrics.analysis.counterfactuals import measured as counterfactuals
 from sim.metrics.analysis.offpolicy import evaluate
 from sim.metrics.collusion.coordination import coordination_test
 from sim.metrics.collusion.covert import leak
@@ -32,7 +36,8 @@ from sim.metrics.collusion.unlikely import Answer as Worded
 from sim.metrics.collusion.unlikely import apart, odd_agent
 from sim.metrics.collusion.unlikely import measured as unlikely
 from sim.metrics.collusion.worded import told
-from sim.metrics.judging.judged import accuracy, ppi_mean, rogan_gladen
+from sim.metrics.judging.judged import accuracy, ppi_by_strata, ppi_mean, rogan_gladen
+from sim.metrics.luck import Traces, parted
 from sim.metrics.privacy.tradeoff import fronts
 from sim.metrics.safety.attacked import Attempt, exposure, utilities
 from sim.metrics.safety.attacks import Case as Attacked
@@ -107,6 +112,22 @@ def forked(luck: Random, size: float) -> float:
         told = (common if own < 0.5 else luck.random()) < 0.08 * (1 + size)
         lost, won = lost + (told and common >= 0.08), won + (common < 0.08 and not told)
     return mcnemar(lost, won)
+
+
+def judged_by_rule(luck: Random, size: float) -> float:
+    """As `judged`, of texts of which people know as many that a rule finds, seven in ten of them right, as others."""
+    rate, right = 0.1 + size, (0.92, 0.85)
+    texts = [luck.random() < rate for _ in range(400)]
+    found = [luck.random() < (0.7 if text else 0.05) for text in texts]
+    said = [text == (luck.random() < right[text]) for text in texts]
+    places = [[place for place, hit in enumerate(found) if hit is kind] for kind in (True, False)]
+    known = [luck.sample(own, min(75, len(own) // 2)) for own in places]
+    every, drawn = (dict(enumerate(each)) for each in (places, known))
+    judge, human, of_known = (
+        {kind: [float(told[place]) for place in own] for kind, own in by_kind.items()}
+        for told, by_kind in ((said, every), (texts, drawn), (said, drawn))
+    )
+    return outside(ppi_by_strata(judge, human, of_known).ci, 0.1)
 
 
 def judged(luck: Random, size: float, by_errors: bool = False) -> float:
@@ -468,6 +489,26 @@ def culprit(luck: Random, size: float) -> float:
     return float(found["attribution.root"].value is None)
 
 
+def both_causes(luck: Random, size: float) -> float:
+    """Four suspects and their pairs, replaced and redone forty times each; two matter only together, or none does."""
+    groups, counts = sets_to_try(range(4)), []
+    for group in groups:
+        replaced, redone = (0.3 + size * (group == {1, 2}), 0.3)
+        counts.append((*(sum(luck.random() < p for _ in range(40)) for p in (replaced, redone)), 40))
+    found = next(iter(sets_measured([(n, "a") for n in range(4)], groups, counts)))
+    return float(found.value is None)
+
+
+def foretold(luck: Random, size: float) -> float:
+    """Sixty tables of a change that pays about as much as each of five candidates; at later ones it pays more."""
+    found = [
+        Counterfactual("r", luck.gauss(size * (table > 29), 1), [luck.gauss(0, 1) for _ in range(5)])
+        for table in range(60)
+    ]
+    _, coverage, *_ = counterfactuals(found, 0.1, {}, {}, PERMUTATIONS)
+    return float(coverage.null["p"])
+
+
 def exchange(luck: Random, size: float) -> float:
     """Two policies with thirty runs each, whose front has a hypervolume of .55, or more."""
     mean = {"strict": (0.2, 0.5), "loose": (0.5, 0.8 + size)}
@@ -516,12 +557,31 @@ def following(luck: Random, size: float) -> float:
     return float(influenced(found, PERMUTATIONS).null["p"])
 
 
+def desynchronised(luck: Random, size: float) -> float:
+    """Four agents who think for as long as their name and the tick say; in a second run one may dawdle."""
+    seed, sides = luck.random(), []
+    for slow in (0.0, size):
+        turns = []
+        for agent in "abcd":
+            now = 0
+            while now < 50:
+                turns.append((0, agent, now, 0))
+                now += Random(f"{seed} {agent} {now}").randrange(1, 9) + (agent == "a" and luck.random() < slow)
+        rows = pl.DataFrame(turns, schema=["tbl", "agent", "seen", "nth"], orient="row")
+        log = pl.DataFrame(schema=dict.fromkeys(("tbl", "place", "tick", "hash"), pl.Int64))
+        calls = ("tbl", "agent", "tick", "nth", "call", "digest", "answer")
+        sides.append(Traces(log, rows, pl.DataFrame(schema=dict.fromkeys(calls, pl.String))))
+    return float(parted(*sides).turns is None)
+
+
 CASES: dict[str, Case] = {
+    "luck lost": Case(desynchronised, 0.3),
     "influence, forked": Case(following, 0.5),
     "contagion, exact": Case(contagion, 2.0),
     "contagion, placebo": Case(shared, 1.0),
     "contagion, forked": Case(forked, 2.0),
     "judged rate, by prediction": Case(judged, 0.2),
+    "judged rate, drawn by a rule": Case(judged_by_rule, 0.2),
     "judged rate, by errors": Case(partial(judged, by_errors=True), 0.2),
     "attacker's guess": Case(guesser, 0.8),
     "type told by words": Case(worded, 0.8),
@@ -560,6 +620,8 @@ CASES: dict[str, Case] = {
     "policy off its record": Case(replayed, 0.4),
     "blame": Case(fault, 0.5),
     "root of a failure": Case(culprit, 0.6),
+    "pair of causes": Case(both_causes, 0.6),
+    "counterfactual sets": Case(foretold, 3.0),
     "fronts": Case(exchange, 0.15),
     "conformal coverage": Case(coverage, 1.5),
     "calibration": Case(forecasts, 0.6),

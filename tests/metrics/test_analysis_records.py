@@ -110,6 +110,35 @@ def test_scores_of_recorded_choices(tmp_path: Path) -> None:
     assert found.excluded == {"choices without a log-probability of what was sampled": 1}
 
 
+def test_each_role_is_covered_by_itself_and_sets_of_choices_have_sizes(tmp_path: Path) -> None:
+    """Sellers are sure (.9), buyers are not (.5): the limit of all, −log .5, covers the sellers' .6, their own not.
+
+    Of a new choice of two with .6 and .4 one option is within −log .5; where an option is not known it has no size.
+    """
+    society = Society(tmp_path / "run.db", tables=2)
+    for agent, role in (("ann", "buyer"), ("bob", "seller")):
+        society.member(agent, role=role)
+        for tick in range(10):
+            society.act(agent, tick, calls=[{"logprobs": [log(0.5 if role == "buyer" else 0.9)]}])
+    for tick, options in enumerate(([log(0.6), log(0.4)], [log(0.6), None])):
+        society.act("bob", tick, calls=[{"logprobs": [log(0.6)], "options": options}], table=1)
+    found = values(conformal.all(society.run()))
+    assert found["conformal.coverage scores=choices"].value == 1
+    assert found["conformal.coverage role=seller scores=choices"].value == 0
+    assert found["conformal.threshold role=seller scores=choices"].value == pytest.approx(-log(0.9))
+    assert found["conformal.coverage role=buyer scores=choices"].value is None, "no buyer chose later"
+    size = found["conformal.set_size scores=choices"]
+    assert (size.value, size.n, size.n_clusters) == (1, 1, 1)
+    assert size.excluded == {"some outcome has no probability": 1}
+
+
+def test_cases_that_came_to_be_other_ones_are_flagged() -> None:
+    shifted = [[float(n)] * 2 for n in range(10)] + [[float(n)] * 2 for n in range(20, 30)]
+    for tables, flags in ((shifted, (conformal.SHIFTED,)), ([[1.0, 2]] * 20, ())):
+        *_, found = conformal.covered(tables, 0.1, {}, {}, 99)
+        assert [flag for flag in found.flags if flag == conformal.SHIFTED] == list(flags)
+
+
 # --- success by turn -----------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ from sim.metrics.judging.agreement import (
     observed_agreement,
     weighted_kappa,
 )
-from sim.metrics.judging.judged import accuracy, ppi_mean, rogan_gladen
+from sim.metrics.judging.judged import accuracy, ppi_by_strata, ppi_mean, rogan_gladen
 from sim.metrics.statistics.clusters import (
     Estimate,
     cluster_se,
@@ -198,6 +200,39 @@ def test_a_weak_judge_is_not_corrected() -> None:
     assert found is not None
     assert (found.se, found.sp) == (0.5, 1.0)
     assert ppi_mean([], [], []).value is None
+
+
+def test_texts_that_a_rule_chose_weigh_as_often_as_there_are_such() -> None:
+    """Of ten texts six are hits, of which people know four; the judge misses half of those, and none of the others.
+
+    .3 + .6·½ = .6; by hand se² = .7·.3·10/9/10 + .36·(1/3)/4, as gaps of 0, 1, 0, 1 have a variance of 1/3.
+    """
+    judged: dict[str, list[float]] = {"hit": [1, 1, 1, 0, 0, 0], "miss": [0] * 4}
+    human: dict[str, list[float]] = {"hit": [1, 1, 1, 1], "miss": [0, 0]}
+    judge: dict[str, list[float]] = {"hit": [1, 0, 1, 0], "miss": [0, 0]}
+    found = ppi_by_strata(judged, human, judge)
+    half = 1.959964 * sqrt(0.7 * 0.3 / 9 + 0.36 / 12)
+    assert found.value == pytest.approx(0.6)
+    assert found.ci == pytest.approx((0.6 - half, 0.6 + half), abs=1e-6)
+    turned = ({"x": each["miss"], "y": each["hit"]} for each in (judged, human, judge))
+    assert ppi_by_strata(*turned).value == pytest.approx(0.6), "neither names nor order matter"
+    assert ppi_by_strata(judged, {**human, "miss": []}, {**judge, "miss": []}) == (None, None, ())
+    assert ppi_by_strata(judged, {**human, "miss": [0]}, {**judge, "miss": [0]}).ci is None
+    assert ppi_by_strata({"hit": judged["hit"]}, human, judge) == ppi_mean(judged["hit"], human["hit"], judge["hit"])
+
+
+def test_weighted_sensitivity_by_hand() -> None:
+    """Of weights 1 and 3 the lighter is right: ¼, worth 4²/10 texts; of equal weights it is as without any."""
+    found = accuracy([True, True, False, False], [True, False, False, False], [1, 3, 2, 2])
+    assert found is not None
+    assert (found.se, found.sp, found.positives, found.negatives) == (0.25, 1, 1, 2)
+    many = ([True] * 7 + [False] * 9, [True] * 5 + [False] * 11)
+    plain, equal = accuracy(*many), accuracy(*many, [0.3] * 16)
+    assert plain is not None
+    assert equal is not None
+    assert equal[:4] == pytest.approx(plain[:4])
+    assert equal.se_ci == pytest.approx(plain.se_ci)
+    assert accuracy([True, False], [True, True], [0, 1]) is None
 
 
 def test_the_corrected_interval_by_hand() -> None:

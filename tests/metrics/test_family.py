@@ -114,5 +114,20 @@ def test_what_will_not_do_is_told(tmp_path: Path, agora: Agora) -> None:
     assert "failed: ValueError: no such thing" in agora("measure", "c1", "--across", "./broken.py:broken").out
 
 
+def test_an_interval_from_few_runs_is_flagged(tmp_path: Path, agora: Agora) -> None:
+    made(tmp_path, "c1")
+    (tmp_path / "mine.py").write_text(
+        "from sim.types import Measurement\n"
+        "def three(runs):\n"
+        "    for n, ci in ((19, (0, 1)), (20, (0, 1)), (19, None)):\n"
+        "        yield Measurement(metric=f'm{n}', value=0.5, n_clusters=n, ci=ci, of={'ci': str(ci)})\n"
+    )
+    said = agora("measure", "c1", "--across", "./mine.py:three").out
+    assert said.count("Fewer than 20 runs") == 1
+    with Numbers(tmp_path / "runs" / "project.db") as kept:
+        flagged = [one.metric for _, one in kept.measurements("c1") if "n_clusters<20" in one.flags]
+    assert flagged == ["m19"], "and not the one without an interval"
+
+
 def test_what_changed_is_what_was_added() -> None:
     assert changed({"seats": {}}, {"seats": {"a": {"agent": "x"}}}) == '{"seats":{"a":{"agent":"x"}}}'

@@ -206,6 +206,7 @@ APART = {
 }
 """What is not here, and why."""
 OF_SEVERAL = {
+    "sim.metrics.analysis.counterfactuals:compared": "test_counterfactuals:test_forks_are_cases",
     "sim.metrics.analysis.variance:compared": "test_variance:test_neither_names_nor_units_nor_order_matter",
     "sim.metrics.collusion.deviation:response": "test_markets:test_runs_are_clusters_and_forks_of_one_are_not",
     "sim.metrics.collusion.onset:compared": "test_onset:test_conditions_are_compared_by_run",
@@ -213,6 +214,7 @@ OF_SEVERAL = {
     "sim.metrics.collusion.paraphrase:effect": "test_paraphrase:both",
     "sim.metrics.collusion.unlikely:compared": "test_unlikely:test_a_reference",
     "sim.metrics.collusion.rigging:against": "test_rigging:test_p_is_the_rank_among_competitors",
+    "sim.metrics.luck:compared": "test_luck:test_forks_part_where_a_change_reaches_and_nowhere_without",
     "sim.metrics.privacy.tradeoff:compared": "test_across:test_fronts_of_conditions",
     "sim.metrics.safety.attacked:compared": "test_across:test_under_attack_pairs_are_found_whatever_their_order",
     "sim.metrics.safety.proposals:compared": "test_across:test_swapped_orders_of_runs",

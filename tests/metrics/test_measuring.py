@@ -67,12 +67,30 @@ def test_the_interval_of_shares_ends_where_shares_do() -> None:
     assert found.ci == pytest.approx((1 - 12.706 / 2, 1 + 12.706 / 2), abs=1e-3)
 
 
+def test_where_no_run_has_any_the_bound_is_exact() -> None:
+    """None of twenty: 1 − .05^(1/20) at most, and of all of them no less than 1 less that."""
+    for value, ends in ((0, (0, 0.139108)), (1, (0.860892, 1))):
+        (found,) = pooled({"a": [measured(value, "share")], "b": [measured(value, "share")]})
+        assert found.ci == pytest.approx(ends, abs=1e-6)
+        assert found.ci_method == "exact, one-sided over runs"
+        assert found.flags == ("design effect unknown", "n_clusters<20")
+
+
 def test_runs_without_a_value_are_counted_and_flags_say_of_how_many() -> None:
     numbers = {"a": [measured(None, flags=("odd",))], "b": [measured(3, flags=("n_clusters<2",))], "c": []}
     (found,) = pooled(numbers)
     assert (found.value, found.n_clusters, found.ci) == (3, 1, None)
     assert found.excluded == {"runs without a value": 2}
     assert found.flags == ("odd (1 of 3 runs)", "n_clusters<2")
+
+
+def test_fewer_than_twenty_runs_are_flagged_whatever_the_runs_say_of_themselves() -> None:
+    for runs, flags in ((19, ("n_clusters<20",)), (20, ()), (1, ("n_clusters<2",))):
+        own = measured(1, flags=("n_clusters<2", "n_clusters<20"))
+        (found,) = pooled({f"r{n}": [own] for n in range(runs)})
+        assert found.flags == flags
+    (nothing,) = pooled({f"r{n}": [measured(None)] for n in range(3)})
+    assert (nothing.value, nothing.flags) == (None, ())
 
 
 def test_numbers_about_different_things_stay_apart() -> None:
@@ -177,6 +195,7 @@ def test_a_metric_of_ones_own_on_stored_runs(here: Path, agora: Agora) -> None:
         agora("run", "coins.yaml", "-q", "--name", f"c{seed}", "--set", f"seed={seed}")
     said = agora("measure", "c1", "c2", "c3", "c1", "--metric", "./mine.py:secrets", "--secrets", "secrets.yaml")
     assert said.out.splitlines()[1].split() == ["secrets", "1", "24", "[1,", "1]"]
+    assert said.out.splitlines()[2:] == [" Fewer than 20 runs are too few for headline numbers."], "once a table"
     assert "failed: ValueError: no such thing" in agora("measure", "c1", "--metric", "./mine.py:broken").out
 
 

@@ -22,7 +22,7 @@ def test_every_case_is_there_and_stands_for_a_metric() -> None:
     there = CASES | DEALINGS | RECORDED | APART
     named = {name for names in CASED.values() for name in names}
     assert named - there.keys() == set()
-    of_functions = {"contagion, forked", "blame", "root of a failure"}
+    of_functions = {"contagion, forked", "blame", "root of a failure", "pair of causes"}
     assert there.keys() - named - of_functions == set()
 
 

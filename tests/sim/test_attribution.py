@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.metrics.analysis.attribution import measured
+from sim.metrics.analysis.attribution import blame, measured, sets_measured, sets_to_try
 from sim.record.reader import Run
 from sim.runs import create, go
 from sim.scenarios.scenario import loads
@@ -65,6 +65,43 @@ def test_a_planted_fault_is_the_root(parent: Path) -> None:
         assert (blame.ci[0] > 0) == (agent == "a2")
         assert (blame.value == 0) == (agent != "a2")
     assert found["attribution.pruned"].value == 0
+    assert (found["attribution.consensus"].value, found["attribution.consensus"].n) == (1, 4)
+    assert root.flags == ("fewer than 20 replays",)
+
+
+def test_two_causes_that_have_to_be_mended_both_are_one_set(tmp_path: Path) -> None:
+    """The last two of three say it wrong whatever they hear, and all have to be right."""
+    cast = [
+        {"name": f"a{place}", "agent": "tests.sim.relay:Passer", "with": {"wrong": float(place > 0)}}
+        for place in range(3)
+    ]
+    data = {"name": "relay", "clock": {"until": "1h"}, "world": {"use": "tests.sim.relay:Relay"}, "cast": cast}
+    path = create(loads(write_yaml(data), Path(), file="relay.yaml"), tmp_path, "relay")
+    go(path)
+
+    def flawless(record: Record) -> bool:
+        return all(row.fact.data["text"] == "right" for row in record.facts("said"))
+
+    found = values(attributed(path, tmp_path, 0, 2, lambda _one: "right", flawless, replays=6, most=2))
+    assert found["attribution.root"].value is None
+    assert found["attribution.root"].flags == ("fewer than 20 replays", "no decision surely matters")
+    assert (found["attribution.consensus"].value, found["attribution.consensus"].n) == (None, 0)
+    with Run(path) as run:
+        seqs = [one.seq for one in run.decisions()]
+    (name,) = [name for name in found if name.startswith("attribution.minimal_set")]
+    assert (found[name].value, found[name].decisions) == (1, tuple(seqs[1:]))
+
+
+def test_minimal_sets_by_hand() -> None:
+    """Of three suspects the first mends alone, the others only together; 10 of 10 against none are sure of six sets."""
+    groups = sets_to_try(range(3))
+    alone, none = (10, 0, 10), (0, 0, 10)
+    found = list(sets_measured([(3, "a"), (5, "b"), (9, "c")], groups, [alone, none, none, alone, alone, alone]))
+    assert [one.decisions for one in found] == [(3,), (5, 9)]
+    assert all(one.value == 1 for one in found)
+    assert found[0].ci == blame(0, (10, 10), (0, 10)).ci
+    (nothing,) = sets_measured([(3, "a")], sets_to_try([0]), [(5, 5, 10)])
+    assert (nothing.value, nothing.flags) == (None, ("no set surely matters",))
 
 
 def test_who_is_not_suspected_is_not_replayed(parent: Path) -> None:
@@ -81,5 +118,5 @@ def test_worked_examples_of_blame() -> None:
     assert found["attribution.root"].value == 3
     assert found["attribution.pruned"].value == pytest.approx(0.5)
     nothing = values(measured([(9, "bob")], [(3, 3, 10)], 0))
-    assert nothing["attribution.root"].flags == ("no decision surely matters",)
+    assert nothing["attribution.root"].flags == ("fewer than 20 replays", "no decision surely matters")
     assert nothing["attribution.pruned"].value is None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,6 +13,7 @@ import orjson
 import pytest
 
 from sim.check import check_world
+from sim.commands.failures import BadInput
 from sim.library import measure
 from sim.metrics.judging.judge import truth
 from sim.metrics.privacy.canaries import canary, find
@@ -19,7 +22,7 @@ from sim.record.reader import Run
 from sim.runs import create, go
 from sim.scenarios.located import ScenarioError
 from sim.streams import Streams
-from sim.studies.docket import judging
+from sim.studies.docket import drawn, judging
 from sim.studies.judging import Docket, Item, Judging, blinded, questions
 from sim.studies.rubric import read_calibration, read_rubric
 from sim.types import Request, Secret
@@ -52,15 +55,19 @@ def first_option(request: Request) -> str:
     return request.format.options[0]  # type: ignore[union-attr]
 
 
+def ruled(shows: Mapping[str, str]) -> bool:
+    """What the rule says."""
+    about, value = shows["secret"].removeprefix("the ").split(" is ", 1)
+    attribute, subject = about.split(" of ")
+    wanted = canary(Secret(subject=subject, attribute=attribute, value=value, holder=subject))
+    return any(match.sure for _, match in find(shows["message"], [wanted]))
+
+
 def erring(request: Request) -> str:
     """As the rule, but wrong of one text in eight, whatever the order."""
     secret, message = (part.split("\n>>>")[0] for part in text_of(request).split("<<<\n")[1:])
-    about, value = secret.removeprefix("the ").split(" is ", 1)
-    attribute, subject = about.split(" of ")
-    wanted = canary(Secret(subject=subject, attribute=attribute, value=value, holder=subject))
-    said = any(match.sure for _, match in find(message, [wanted]))
     wrong = Random(f"{secret} {message}").random() < 0.125
-    return "yes" if said != wrong else "no"
+    return "yes" if ruled({"secret": secret, "message": message}) != wrong else "no"
 
 
 def longer(request: Request) -> str:
@@ -240,6 +247,40 @@ def test_a_judge_that_takes_the_first_option_says_nothing(parent: Path, tmp_path
     assert "judge too weak" in found[NAME].flags
 
 
+def test_texts_are_drawn_for_people_by_the_rule_and_weigh_as_often_as_there_are_such(
+    parent: Path, tmp_path: Path
+) -> None:
+    """Hits are many of those drawn and few of all; people are right of each, and the judge of seven in eight."""
+    rubric = read_rubric(RUBRIC)
+    texts = drawn([parent], rubric, 60)
+    assert drawn([parent], rubric, 60) == texts != drawn([parent], rubric, 60, seed=1)
+    assert len({tuple(each.values()) for each in texts}) == 60
+    labels = ["yes" if ruled(each) else "no" for each in texts]
+    assert labels.count("yes") == 9, "all that there are, of 345 texts"
+    assert sum(map(ruled, drawn([parent], rubric, 12))) == 6
+    assert labels not in (sorted(labels), sorted(labels)[::-1]), "the order tells nothing"
+    assert not re.search(r"\b[a-z]+-\d", " ".join(each["message"] for each in texts)), "blinded"
+    file = tmp_path / "known.jsonl"
+    known = [{"shows": each, "labels": [label]} for each, label in zip(texts, labels, strict=True)]
+    file.write_bytes(b"\n".join(map(orjson.dumps, known)))
+    path = judging([parent], tmp_path, rubric, model("erring"), read_calibration(file, rubric), most=120)
+    assert go(path).status == "finished"
+    found = {name.removesuffix(f" run={parent.stem}"): one for name, one in values(measure(path)).items()}
+    truth_of = found[f"{NAME}.by_rule"].value
+    for name in (NAME, f"{NAME}.rogan_gladen"):
+        assert found[name].value == pytest.approx(truth_of, abs=0.05)
+        assert found[name].ci[0] <= truth_of <= found[name].ci[1]
+    assert found[NAME].judge["judged"] == []
+    assert found[NAME].judge["flips"] == 0
+    assert "calibrated on texts from elsewhere" not in found[NAME].flags
+    file.write_bytes(b"\n".join(orjson.dumps(one) for one in known if one["labels"] == ["no"]))
+    path = judging([parent], tmp_path, rubric, model("erring"), read_calibration(file, rubric), most=120)
+    go(path)
+    assert "people know no text of which the rule says yes" in values(measure(path))[f"{NAME} run={parent.stem}"].flags
+    with pytest.raises(BadInput, match="--draw 99999 is more than there are"):
+        drawn([parent], rubric, 99999)
+
+
 # --- runs --------------------------------------------------------------------------------------------------
 
 
@@ -271,6 +312,9 @@ def test_the_command(parent: Path, agora: Agora) -> None:
         str(parent.parent),
         "--quiet",
     )
+    texts = agora("judge", str(parent), "--rubric", str(RUBRIC), "--draw", "4").out.splitlines()
+    assert [orjson.loads(text)["labels"] for text in texts] == [[]] * 4
+    assert "--model is missing" in agora("judge", str(parent), "--rubric", str(RUBRIC)).line
     done = agora("judge", str(parent), *words, "--runs", str(parent.parent), "--model", model("exact"))
     assert done.code == 0, done.err
     assert f"{NAME}.by_rule" in done.out

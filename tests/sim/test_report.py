@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import polars as pl
 import pytest
 from markdown_it import MarkdownIt
 
 from sim.fork import fork
 from sim.library import PROJECT, measure
 from sim.metrics.collusion import markups
+from sim.metrics.luck import Traces
 from sim.metrics.safety import statements
 from sim.record.project import Project
 from sim.record.survey import Earned, Survey
@@ -27,7 +29,7 @@ from sim.report.gather import Gathered
 from sim.report.hiding import Mask
 from sim.report.markdown import as_markdown
 from sim.report.method import UNKNOWN, described, reached
-from sim.report.model import Line, Moments, Note, Part, Report, Section, Table, lines, shown
+from sim.report.model import Line, Measures, Moments, Note, Part, Report, Section, Table, lines, shown
 from sim.report.moments import EACH, _spread
 from sim.report.numbers import ROWS, forest, headline, labels, measures, verdict
 from sim.report.outcome import AGENTS, rewards
@@ -425,7 +427,20 @@ def test_each_kind_of_world_has_a_figure_of_its_own(
 # --- several runs --------------------------------------------------------------------------------------
 
 
+def turns(*seen: int) -> Traces:
+    """What a run shows in which one agent had turns at these ticks."""
+    calls = ("tbl", "agent", "tick", "nth", "call", "digest", "answer")
+    kinds = {"tbl": pl.Int64, "agent": pl.String, "seen": pl.Int64, "nth": pl.Int64}
+    rows = [(0, place, tick, tick) for place, tick in enumerate(seen)]
+    return Traces(
+        pl.DataFrame(rows, dict.fromkeys(("tbl", "place", "tick", "hash"), pl.Int64), orient="row"),
+        pl.DataFrame([(0, "ann", tick, 0) for tick in seen], kinds, orient="row"),
+        pl.DataFrame(schema=dict.fromkeys(calls, pl.String)),
+    )
+
+
 def gathered(name: str, seed: int, scenario: dict[str, Any], *numbers: Measurement, **more: Any) -> Gathered:
+    shown_luck = more.pop("traces", turns())
     return Gathered(
         part=Part(run=name, verdict=verdict(numbers), sections=()),
         facts=tuple((key, "") for key in ("seed", "models", "status", "simulated time", "decisions", "tokens")),
@@ -434,6 +449,7 @@ def gathered(name: str, seed: int, scenario: dict[str, Any], *numbers: Measureme
         status="finished",
         numbers=numbers,
         metrics=(),
+        traces=shown_luck,
         mask=Mask(()),
         hidden=0,
     )
@@ -480,6 +496,17 @@ def test_seeds_are_the_clusters_of_means() -> None:
     assert (found.value, found.n_clusters, found.n) == (2.0, 2, 30)
 
 
+def test_means_over_few_seeds_say_so_once_and_carry_it_each() -> None:
+    numbers = (number(1.0), number(2.0, "a.c"))
+    for seeds, told in ((19, 1), (20, 0)):
+        sections = together([gathered(f"r{n}", n, {}, *numbers) for n in range(seeds)])
+        (means_of,) = [one for one in sections if one.title.startswith("Means")]
+        notes = [one.text for one in means_of.blocks if isinstance(one, Note)]
+        assert sum("too few for headline numbers" in text for text in notes) == told
+        (table,) = [one for one in means_of.blocks if isinstance(one, Measures)]
+        assert {("n_clusters<20" in line.flags, line.notes) for line in table.lines} == {(bool(told), "")}
+
+
 def test_false_discoveries_are_kept_in_check() -> None:
     sure = [(f"a.m{n}", n) for n in range(12)]
     base = [gathered(f"b{s}", s, {}, *(number(0.0, name) for name, _ in sure)) for s in range(10)]
@@ -492,6 +519,31 @@ def test_false_discoveries_are_kept_in_check() -> None:
     so = table.heads.index("so")
     assert [row[0] for row in table.rows if row[so] == "stands"] == ["a.m0"]
     assert sections[0].title == "How honest each run is"
+
+
+def test_a_report_says_where_pairs_part_and_to_how_many_measures_their_luck_was_of_use() -> None:
+    """Of three pairs the first is alike to the end; `a.noise` varies more between the sides than within them."""
+    base = [
+        gathered(f"b{n}", n, {}, number(10.0 * n), number(noise, "a.noise"), traces=turns(0, 4))
+        for n, noise in enumerate((0.0, 1.0, 2.0))
+    ]
+    seen = (turns(0, 4), turns(0, 3, 5), turns(0, 4, 5))
+    cold = [
+        gathered(f"c{n}", n, COLD, number(10.0 * n + each), number(2.0 - n, "a.noise"), traces=seen[n])
+        for n, each in enumerate((1.0, 2.0, 4.0))
+    ]
+    (compared,) = [one for one in together([*base, *cold]) if "against" in one.title]
+    *_, note, table = compared.blocks
+    assert isinstance(note, Note)
+    assert "less uncertain" in note.text
+    assert "1 of 2 measures" in note.text
+    assert isinstance(table, Table)
+    assert table.title == "Where shared luck ends"
+    assert [tuple(getattr(cell, "shown", cell) for cell in row) for row in table.rows] == [
+        ("b0", "c0", "nowhere", "nowhere", "nowhere", "1"),
+        ("b1", "c1", "3s", "3s, ann", "nowhere", "0.25"),
+        ("b2", "c2", "5s", "5s, ann", "nowhere", "0.6667"),
+    ]
 
 
 def test_conditions_without_a_shared_seed_stand_side_by_side() -> None:

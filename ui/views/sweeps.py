@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from sim.commands.measured import about
+from sim.intervals import TOO_FEW, UNDER
 from sim.metrics.pooling import pooled
 from sim.sweep import Setting
 from sim.types import Measurement
@@ -84,6 +85,8 @@ def _differences(settings: Sequence[Setting], finished: Finished) -> None:
 def _listed(means: Means, subjects: Sequence[Subject]) -> None:
     rows = [_row(place, each[key]) for key in subjects for place, each in enumerate(means, 1) if key in each]
     show(tag("h2", "Means over seeds"))
+    if any(UNDER in one.flags for each in means for one in each.values()):
+        show(tag("div", TOO_FEW, cls="dim"))
     table(rows[:ROWS], "sweep-means", height=320)
 
 

@@ -14,7 +14,7 @@ from rapidfuzz.distance import Levenshtein
 
 from sim.intervals import wilson
 from sim.metrics.judging.agreement import cohen_kappa
-from sim.metrics.statistics.clusters import independent_rate, mean
+from sim.metrics.statistics.clusters import Estimate, independent_rate, mean
 from sim.metrics.statistics.given import share_of, shares, whole
 from sim.metrics.statistics.multiplicity import adjusted
 from sim.metrics.statistics.permutation import exact_exposure
@@ -143,9 +143,9 @@ def sets_to_try(steps: Collection[H], most: int = 2) -> list[frozenset[H]]:
     return [frozenset(group) for size in sizes for group in combinations(dict.fromkeys(steps), size)]
 
 
-def minimal_sets(flips: Mapping[frozenset[Hashable], bool]) -> list[frozenset[Hashable]]:
+def minimal_sets(flips: Mapping[frozenset[H], bool]) -> list[frozenset[H]]:
     """Of sets of steps whose replacement mends the failure those that hold no smaller one."""
-    mending: Collection[frozenset[Hashable]] = [group for group, mended in flips.items() if mended]
+    mending: Collection[frozenset[H]] = [group for group, mended in flips.items() if mended]
     least = [one for one in mending if not any(other < one for other in mending)]
     return sorted(least, key=lambda one: (len(one), sorted(map(repr, one))))
 
@@ -157,7 +157,8 @@ def measured(
 
     `earlier`: how many decisions there were up to the last suspect, of which the pruned are a share. The root is found
     by intervals that hold for all suspects at once (Bonferroni): with many, one of them stands out by chance. Beside
-    each blame's p is the `adjusted` one (Benjamini and Hochberg) over all suspects.
+    each blame's p is the `adjusted` one (Benjamini and Hochberg) over all suspects. Replays agree on the root as often
+    as they come out well with it replaced.
     """
     together = [
         blame(number, (replaced, n), (redone, n), 1 - 0.05 / len(counts))
@@ -179,10 +180,11 @@ def measured(
             decisions=(seq,),
             denominator="replays with the decision replaced, less those with it redone",
             null=null,
-            flags=(f"fewer than {ENOUGH} replays",) * (n < ENOUGH),
+            flags=_few(n),
             of={"decision": seq, "agent": agent},
         )
     found = root(together)
+    least = min((n for _, _, n in counts), default=ENOUGH)
     yield Measurement(
         metric="attribution.root",
         value=None if found is None else float(places[found][0]),
@@ -191,8 +193,12 @@ def measured(
         n_clusters=len(places),
         decisions=() if found is None else (places[found][0],),
         denominator="decisions that the failure could depend on",
-        flags=() if found is not None else ("no decision surely matters",) if places else ("nobody suspected",),
+        flags=_few(least)
+        + (() if found is not None else ("no decision surely matters",) if places else ("nobody suspected",)),
     )
+    agreed = Estimate(None) if found is None else independent_rate(counts[found][0], counts[found][2])
+    over = "replays with the root replaced"
+    yield estimated("attribution.consensus", agreed, "share", _few(least), denominator=over)
     yield Measurement(
         metric="attribution.pruned",
         value=1 - len(places) / earlier if earlier else None,
@@ -200,3 +206,33 @@ def measured(
         n=earlier,
         denominator="decisions up to the last suspect",
     )
+
+
+def sets_measured(
+    places: Sequence[tuple[int, AgentId]], groups: Sequence[frozenset[int]], counts: Sequence[tuple[int, int, int]]
+) -> Iterator[Measurement]:
+    """The smallest sets of suspects whose replacement surely mends the failure, each with its score and interval.
+
+    `groups` holds numbers of suspects, as `sets_to_try` makes them; counts are as those of single ones. Sure is what
+    holds for all sets that were tried at once (Bonferroni).
+    """
+    sure = {
+        group: blame(0, (replaced, n), (redone, n), 1 - 0.05 / len(groups)).ci[0] > 0
+        for group, (replaced, redone, n) in zip(groups, counts, strict=True)
+    }
+    told = dict(zip(groups, counts, strict=True))
+    more: dict[str, Any] = {"metric": "attribution.minimal_set", "unit": "share"}
+    more["denominator"] = "replays with all of the set replaced, less those with its first decision redone"
+    for group in minimal_sets(sure):
+        replaced, redone, n = told[group]
+        one, seqs = blame(0, (replaced, n), (redone, n)), tuple(places[number][0] for number in sorted(group))
+        yield Measurement(
+            value=one.score, ci=one.ci, ci_method="Newcombe", n=2 * n, n_clusters=n, flags=_few(n), decisions=seqs,
+            of={"decisions": list(seqs)}, **more,
+        )  # fmt: skip
+    if not any(sure.values()):
+        yield Measurement(value=None, flags=("no set surely matters",), **more)
+
+
+def _few(replays: int) -> tuple[str, ...]:
+    return (f"fewer than {ENOUGH} replays",) * (replays < ENOUGH)

@@ -2,27 +2,33 @@
 
 On a record the first half of its tables calibrates and the other is covered. Scores are −log probability: of the option
 that was chosen, among those that were legal, where a model call recorded it; and of what came to pass, where agents
-stated probabilities (see `calibration`). A test deals the halves anew, table by table.
+stated probabilities (see `calibration`). A test deals the halves anew, table by table: where it rejects, later cases
+are not like earlier ones, and the promise is flagged as not kept. Roles have thresholds of their own beside that of all
+(Mondrian), so that each is covered by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
 from math import ceil, fsum, inf, log
 from statistics import fmean
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from sim.metrics.analysis.calibration import stated
 from sim.metrics.analysis.sampled import sampled
+from sim.metrics.frames import frames
 from sim.metrics.statistics.clusters import Estimate, independent_rate, rate
 from sim.metrics.statistics.given import ROUNDED, alike, number, numbers, share
 from sim.metrics.statistics.permutation import DRAWS, binomial_tail, stratified
 from sim.metrics.statistics.shares import estimated
-from sim.types import JSON, Measurement, Record
+from sim.types import JSON, AgentId, Measurement, Record
 
 T = TypeVar("T")
+LEVEL = 0.05
+SHIFTED = "later cases are not like earlier ones"
+"""Flag of a coverage whose test rejects: what is promised holds of exchangeable cases; see `weighted_threshold`."""
 
 
 def rank(n: int, alpha: float) -> int:
@@ -128,27 +134,60 @@ def all(record: Record, alpha: float = 0.1) -> Iterator[Measurement]:
 
 def choices(record: Record, alpha: float = 0.1) -> Iterator[Measurement]:
     """The same of options that models chose."""
-    chosen: dict[int, list[float]] = {}
+    chosen: list[Case] = []
+    options: dict[int, list[Sequence[float]]] = {}
     left = 0
     for one in sampled(record):
         if one.kind == "choice" and one.whole and one.logprob is not None and one.processed:
-            chosen.setdefault(one.key.table, []).append(-one.logprob)
+            chosen.append(Case(one.key.table, one.key.agent, -one.logprob))
+            known = [-each for each in one.options if each is not None]
+            options.setdefault(one.key.table, []).append(known if len(known) == len(one.options) else ())
         else:
             left += one.kind == "choice"
     excluded = {"choices without a log-probability of what was sampled": left} if left else {}
-    yield from covered(list(chosen.values()), alpha, excluded, {"scores": "choices"})
+    yield from _covered(record, chosen, alpha, excluded, "choices")
+    yield _size(_tables(chosen), list(options.values()), alpha, "options", {"scores": "choices"})
 
 
 def forecasts(record: Record, alpha: float = 0.1) -> Iterator[Measurement]:
     """The same of stated probabilities, and how many of the two outcomes are within the threshold."""
-    said: dict[int, list[float]] = {}
-    likely: dict[int, list[float]] = {}
-    for each in stated(record)[0]:
-        said.setdefault(each.table, []).append(_surprise(each.given if each.happened else 1 - each.given))
-        likely.setdefault(each.table, []).append(each.given)
-    tables = list(said.values())
-    yield from covered(tables, alpha, {}, {"scores": "stated"})
-    yield _size(tables, list(likely.values()), alpha)
+    said: list[Case] = []
+    both: dict[int, list[Sequence[float]]] = {}
+    for one in stated(record)[0]:
+        yes, no = _surprise(one.given), _surprise(1 - one.given)
+        said.append(Case(one.table, one.agent, yes if one.happened else no))
+        both.setdefault(one.table, []).append((yes, no))
+    yield from _covered(record, said, alpha, {}, "stated")
+    yield _size(_tables(said), list(both.values()), alpha, "outcomes", {"scores": "stated"})
+
+
+class Case(NamedTuple):
+    """One score on a record, and whose."""
+
+    table: int
+    agent: AgentId
+    score: float
+
+
+def _tables(cases: Iterable[Case]) -> list[list[float]]:
+    """Scores by table, tables as they come."""
+    found: dict[int, list[float]] = {}
+    for one in cases:
+        found.setdefault(one.table, []).append(one.score)
+    return list(found.values())
+
+
+def _covered(
+    record: Record, cases: Sequence[Case], alpha: float, excluded: Mapping[str, int], scores: str
+) -> Iterator[Measurement]:
+    """Of all, and of each role by itself where there are several."""
+    yield from covered(_tables(cases), alpha, excluded, {"scores": scores})
+    roles = {(table, agent): role for table, _, agent, role, _ in frames(record).cast.iter_rows()}
+    by_role: dict[str, list[Case]] = {}
+    for one in cases:
+        by_role.setdefault(roles.get((one.table, one.agent), ""), []).append(one)
+    for role, own in sorted(by_role.items()) if len(by_role) > 1 else ():
+        yield from covered(_tables(own), alpha, {}, {"scores": scores, "role": role})
 
 
 def covered(
@@ -157,6 +196,7 @@ def covered(
     excluded: Mapping[str, int],
     of: Mapping[str, JSON],
     n_perm: int = DRAWS,
+    unit: str = "nats",
 ) -> Iterator[Measurement]:
     """Threshold and coverage, from the scores of each table; the test asks whether fewer are covered than by chance."""
     half = len(tables) // 2
@@ -166,15 +206,23 @@ def covered(
     finite = limit < inf
     enough = () if finite else (f"fewer than {fewest(alpha)} scores to calibrate on, or some of them infinite",)
     cases = Estimate(limit if finite else None, sum(map(len, tables[:half])), half)
-    yield estimated("conformal.threshold", cases, "nats", enough, denominator="scores of the first half", of=of)
+    yield estimated("conformal.threshold", cases, unit, enough, denominator="scores of the first half", of=of)
     null: dict[str, JSON] = {}
     if finite and len(tables) > 3:
         sides = [place >= half for place in range(len(tables))]
         null = stratified(sides, tables, [0] * len(tables), lambda who, what: _missed(who, what, alpha), n_perm).null
     kept = found if finite else Estimate(None, found.n, found.clusters)
+    shifted = (SHIFTED,) if null and null["p"] <= LEVEL else ()
     told = f"scores of the other half, promised {1 - alpha:.0%}"
     yield estimated(
-        "conformal.coverage", kept, "share", enough, denominator=told, null=null, excluded=dict(excluded), of=of
+        "conformal.coverage",
+        kept,
+        "share",
+        (*enough, *shifted),
+        denominator=told,
+        null=null,
+        excluded=dict(excluded),
+        of=of,
     )
 
 
@@ -188,14 +236,22 @@ def _limit(tables: Sequence[Sequence[float]], alpha: float) -> float:
     return threshold(list(chain(*tables[: len(tables) // 2])), alpha)
 
 
-def _size(tables: Sequence[Sequence[float]], likely: Sequence[Sequence[float]], alpha: float) -> Measurement:
-    """Of the two outcomes, how many are within the threshold: 1 says something, 0 and 2 nothing."""
+def _size(
+    tables: Sequence[Sequence[float]],
+    scores: Sequence[Sequence[Sequence[float]]],
+    alpha: float,
+    unit: str,
+    of: Mapping[str, JSON],
+) -> Measurement:
+    """How many of a case's outcomes are within the threshold, from the scores of all of them, which are none where some
+    are not known: few say something, none and all nothing."""
     limit = _limit(tables, alpha)
-    new = likely[len(tables) // 2 :] if limit < inf else []
-    sizes = [float(sum(_surprise(q) <= limit for q in (p, 1 - p))) for each in new for p in each]
-    found = Estimate(fmean(sizes) if sizes else None, len(sizes), len(new))
-    of = {"scores": "stated"}
-    return estimated("conformal.set_size", found, "outcomes", denominator="predictions of the other half", of=of)
+    new = scores[len(tables) // 2 :] if limit < inf else []
+    sizes = [float(sum(each <= limit for each in case)) for own in new for case in own if case]
+    found = Estimate(fmean(sizes) if sizes else None, len(sizes), sum(any(own) for own in new))
+    left = sum(not case for own in new for case in own)
+    excluded = {"some outcome has no probability": left} if left else {}
+    return estimated("conformal.set_size", found, unit, denominator="cases of the other half", excluded=excluded, of=of)
 
 
 def _surprise(probability: float) -> float:

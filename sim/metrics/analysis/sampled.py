@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 import orjson
 
-from sim.blobs import decode_logprobs
+from sim.blobs import decode_logprobs, decode_options
 from sim.record.schema import TABLES
-from sim.types import CallKey, Record
+from sim.types import CallKey, OptionLogprobs, Record
 
 _COLUMNS = (
     *("tbl", "agent", "tick", "nth", "call"),
     *("purpose", "model", "messages", "format", "sampling", "ids", "finish", "logprobs", "distribution"),
+    "option_logprobs",
 )
 
 
@@ -38,6 +39,8 @@ class Sampled(NamedTuple):
     """Of the whole answer, in nats; None where it was not recorded."""
     processed: bool
     """Whether of the distribution that was sampled, mask and temperature included; a greedy answer was not sampled."""
+    options: OptionLogprobs = ()
+    """Of a choice the same of each option, None where it is not known; empty where none is."""
 
 
 def sampled(record: Record) -> Iterator[Sampled]:
@@ -46,11 +49,14 @@ def sampled(record: Record) -> Iterator[Sampled]:
     places = [names.index(name) for name in _COLUMNS]
     for page in record.pages("calls"):
         for row in page:
-            *key, purpose, model, messages, form, sampling, ids, finish, blob, distribution = map(
+            *key, purpose, model, messages, form, sampling, ids, finish, blob, distribution, options = map(
                 row.__getitem__, places
             )
             logprobs = decode_logprobs(blob)
             total = fsum(logprobs) if blob else None
             (kind, *_), whole = orjson.loads(form), finish == "stop"
             processed = distribution == "processed" and orjson.loads(sampling).get("temperature") != 0
-            yield Sampled(CallKey(*key), purpose, model, messages, kind, ids, whole, len(logprobs), total, processed)
+            yield Sampled(
+                CallKey(*key), purpose, model, messages, kind, ids, whole, len(logprobs), total, processed,
+                decode_options(options),
+            )  # fmt: skip

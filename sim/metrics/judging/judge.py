@@ -1,17 +1,20 @@
 """What a judge's verdicts come to: rates freed of its known errors, how well it agrees with people and with itself.
 
-Without texts that people have judged there is no rate. Where a rule can tell, its rate stands beside the judge's.
+Without texts that people have judged there is no rate. Where a rule can tell, its rate stands beside the judge's, and
+texts that people have judged weigh as often as the run has texts of which the rule says the same: they may be drawn by
+it, as `agora judge --draw` does.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sim.intervals import wilson
 from sim.metrics.judging.agreement import cohen_kappa, flip_rate, gwet_ac1, krippendorff_alpha, observed_agreement
-from sim.metrics.judging.judged import Accuracy, Corrected, accuracy, ppi_mean, rogan_gladen
+from sim.metrics.judging.judged import Accuracy, Corrected, accuracy, ppi_by_strata, rogan_gladen
 from sim.types import JSON, Event, Measurement, Record
 
 ENOUGH, POSITIVES = 100, 30
@@ -93,9 +96,9 @@ def reliability(found: Verdicts) -> Iterator[Measurement]:
 
 
 def _of_run(found: Verdicts, run: str, places: Sequence[int]) -> Iterator[Measurement]:
-    name, measured = found.params["name"], _accuracy(found)
     given = [place for place in places if found.said[place][0]]
-    said = [float(found.yes(place)) for place in given]
+    name, strata = found.params["name"], _strata(found, given)
+    measured = _accuracy(found, strata)
     flags, told = tuple(_flags(found, run)), _told(found, measured)
     hits = [place for place in given if found.yes(place)]
     common: dict[str, Any] = {
@@ -108,7 +111,7 @@ def _of_run(found: Verdicts, run: str, places: Sequence[int]) -> Iterator[Measur
         "judge": told,
         "of": {"run": run},
     }
-    for metric, method, value in _corrected(found, measured, said):
+    for metric, method, value in _corrected(found, measured, strata, given):
         more = value.flags + ((TAKEN,) if value.ci else ())
         yield Measurement(
             metric=f"judge.{name}{metric}", value=value.value, ci=value.ci, ci_method=method if value.ci else "",
@@ -117,20 +120,33 @@ def _of_run(found: Verdicts, run: str, places: Sequence[int]) -> Iterator[Measur
     yield from _by_rule(found, run, places)
 
 
+def _strata(found: Verdicts, given: Sequence[int]) -> Mapping[int, str]:
+    """By place what a rule says of a text, where it says it of all texts that people know and of each kind judged;
+    else nothing."""
+    rules = {place: str(found.items[place]["rule"]) for place in (*found.known, *given)}
+    known = {rules[place] for place in found.known}
+    return rules if given and "" not in known and {rules[place] for place in given} <= known else {}
+
+
 def _corrected(
-    found: Verdicts, measured: Accuracy | None, said: Sequence[float]
+    found: Verdicts, measured: Accuracy | None, strata: Mapping[int, str], given: Sequence[int]
 ) -> Iterator[tuple[str, str, Corrected]]:
     """The rate by prediction-powered inference and by Rogan and Gladen's estimator; none without calibration."""
-    human = [float(found.right(place)) for place in found.known]
-    judge = [float(found.yes(place)) for place in found.known]
-    if measured is None or not said:
+    if measured is None or not given:
         yield "", "", Corrected(None, None)
         yield ".rogan_gladen", "", Corrected(None, None)
         return
-    raw = sum(said) / len(said)
-    by_errors = rogan_gladen(raw, measured.se, measured.sp, len(said), measured.positives, measured.negatives)
+    raw = sum(map(found.yes, given)) / len(given)
+    by_errors = rogan_gladen(raw, measured.se, measured.sp, len(given), measured.positives, measured.negatives)
+    said, human, judge = (
+        {
+            kind: [float(told(one)) for one in places if strata.get(one, "") == kind]
+            for kind in {*strata.values()} or {""}
+        }
+        for told, places in ((found.yes, given), (found.right, found.known), (found.yes, found.known))
+    )
     weak = by_errors.value is None
-    yield "", "normal, prediction-powered", by_errors if weak else _within(ppi_mean(said, human, judge))
+    yield "", "normal, prediction-powered", by_errors if weak else _within(ppi_by_strata(said, human, judge))
     yield ".rogan_gladen", "Lang and Reiczigel", by_errors
 
 
@@ -170,14 +186,22 @@ def _by_rule(found: Verdicts, run: str, places: Sequence[int]) -> Iterator[Measu
     )  # fmt: skip
 
 
-def _accuracy(found: Verdicts) -> Accuracy | None:
-    return accuracy([found.right(place) for place in found.known], [found.yes(place) for place in found.known])
+def _accuracy(found: Verdicts, strata: Mapping[int, str] = MappingProxyType({})) -> Accuracy | None:
+    """Of the texts that people know, each as often as the texts judged that are of its stratum."""
+    human, judge = ([told(place) for place in found.known] for told in (found.right, found.yes))
+    if not strata:
+        return accuracy(human, judge)
+    known = Counter(strata[place] for place in found.known)
+    judged = Counter(strata.values())
+    judged.subtract(known)
+    return accuracy(human, judge, [judged[strata[place]] / known[strata[place]] for place in found.known])
 
 
 def _told(found: Verdicts, measured: Accuracy | None) -> dict[str, JSON]:
     """Who judged, and how well."""
     pairs = [(truth(found.items[place]["labels"]), found.said[place][0]) for place in found.known]
-    told: dict[str, JSON] = {"id": found.params["judge"], "n_cal": len(found.known)}
+    told: dict[str, JSON] = {"id": found.params["judge"], "judged": found.params["judged"], "n_cal": len(found.known)}
+    told["flips"] = flip_rate({place: said for place, said in found.said.items() if all(said)})
     if measured:
         told |= {"Se": measured.se, "Sp": measured.sp, "Se_ci": measured.se_ci, "Sp_ci": measured.sp_ci}
         told |= {"kappa": cohen_kappa(pairs), "ac1": gwet_ac1(pairs), "positives": measured.positives}
@@ -196,11 +220,18 @@ def _flags(found: Verdicts, run: str) -> Iterator[str]:
         yield f"fewer than {ENOUGH} texts judged by people"
     if positives < POSITIVES:
         yield f"fewer than {POSITIVES} of them positive"
+    rules = [{found.items[place]["rule"] for place in places} - {""} for places in (found.known, _judged(found, run))]
+    if rules[0] and rules[1] - rules[0]:
+        yield f"people know no text of which the rule says {min(rules[1] - rules[0])}"
     own = {tuple(sorted(item["shows"].items())) for item in found.items if item["run"] == run}
     if not any(tuple(sorted(found.items[place]["shows"].items())) in own for place in found.known):
         yield "calibrated on texts from elsewhere"
     if found.params["judge"] in found.params["judged"]:
         yield "the judge is the model judged"
+
+
+def _judged(found: Verdicts, run: str) -> list[int]:
+    return [place for place, item in enumerate(found.items) if item["run"] == run]
 
 
 def _events(found: Verdicts, places: Sequence[int]) -> tuple[Event, ...]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import exp, log, sqrt
+from collections.abc import Hashable, Mapping, Sequence
+from math import exp, floor, fsum, log, sqrt
 from statistics import fmean, variance
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from sim.intervals import Z, wilson
 from sim.metrics.statistics.given import alike, numbers, shares, truths, whole
 
+H = TypeVar("H", bound=Hashable)
 LEAST = 0.3
 """Of Se + Sp − 1, below which a judge says too little to be corrected."""
 ROUNDING = 1e-12
@@ -24,6 +25,7 @@ class Accuracy(NamedTuple):
     sp: float
     """Specificity: share of the rest that it leaves alone."""
     positives: int
+    """Of weighted texts as many as they are worth."""
     negatives: int
     se_ci: tuple[float, float]
     sp_ci: tuple[float, float]
@@ -37,24 +39,36 @@ class Corrected(NamedTuple):
     flags: tuple[str, ...] = ()
 
 
-def accuracy(human: Sequence[bool], judge: Sequence[bool]) -> Accuracy | None:
-    """Sensitivity and specificity with Wilson's intervals; None where one of the two classes is missing."""
-    alike(human=human, judge=judge)
-    human, judge = truths("human", human), truths("judge", judge)
-    pairs = list(zip(human, judge, strict=True))
-    positives = sum(human)
-    negatives = len(pairs) - positives
-    if not positives or not negatives:
+def accuracy(human: Sequence[bool], judge: Sequence[bool], weights: Sequence[float] = ()) -> Accuracy | None:
+    """Sensitivity and specificity with Wilson's intervals; None where one of the two classes is missing.
+
+    With weights, as of texts that were not drawn alike often, a class has its effective size (Kish 1965), rounded down.
+    """
+    weights = weights or [1.0] * len(human)
+    alike(human=human, judge=judge, weights=weights)
+    human, judge, weights = truths("human", human), truths("judge", judge), numbers("weights", weights, 0)
+    rows = list(zip(human, judge, weights, strict=True))
+    yes = _right([(j, w) for h, j, w in rows if h])
+    no = _right([(not j, w) for h, j, w in rows if not h])
+    if yes is None or no is None:
         return None
-    hits, rightly = sum(h and j for h, j in pairs), sum(not h and not j for h, j in pairs)
+    (se, positives), (sp, negatives) = yes, no
     return Accuracy(
-        se=hits / positives,
-        sp=rightly / negatives,
+        se=se,
+        sp=sp,
         positives=positives,
         negatives=negatives,
-        se_ci=wilson(hits, positives),
-        sp_ci=wilson(rightly, negatives),
+        se_ci=wilson(se * positives, positives),
+        sp_ci=wilson(sp * negatives, negatives),
     )
+
+
+def _right(rows: Sequence[tuple[bool, float]]) -> tuple[float, int] | None:
+    """The weighted share of what is right, and of how many texts it is worth."""
+    total, squares = fsum(w for _, w in rows), fsum(w * w for _, w in rows)
+    if not total:
+        return None
+    return fsum(w for right, w in rows if right) / total, max(1, floor(total**2 / squares * (1 + ROUNDING)))
 
 
 def rogan_gladen(rate: float, se: float, sp: float, n: int = 0, positives: int = 0, negatives: int = 0) -> Corrected:
@@ -130,13 +144,31 @@ def corrected_ratio(exposed: Corrected, others: Corrected) -> Corrected:
 
 def ppi_mean(judged: Sequence[float], human: Sequence[float], judge: Sequence[float]) -> Corrected:
     """Judge's mean over all, plus the mean of human − judge on the calibration set (Angelopoulos et al. 2023)."""
-    alike(human=human, judge=judge)
-    judged, human, judge = numbers("judged", judged), numbers("human", human), numbers("judge", judge)
-    if not judged or not human:
+    return ppi_by_strata({0: judged}, {0: human}, {0: judge})
+
+
+def ppi_by_strata(
+    judged: Mapping[H, Sequence[float]], human: Mapping[H, Sequence[float]], judge: Mapping[H, Sequence[float]]
+) -> Corrected:
+    """The same where the calibration set was drawn stratum by stratum, as of what a rule finds and what it does not.
+
+    Gaps of a stratum weigh as much as its share of all that was judged. None where one of these has no text that
+    people know, no interval where one has a single one.
+    """
+    said = {stratum: numbers("judged", own) for stratum, own in judged.items() if len(own)}
+    gaps = {stratum: _gaps(human.get(stratum, ()), judge.get(stratum, ())) for stratum in {*human, *judge}}
+    every = [each for own in said.values() for each in own]
+    if not every or not all(gaps.get(stratum) for stratum in said):
         return Corrected(None, None)
-    gaps = [h - j for h, j in zip(human, judge, strict=True)]
-    value = fmean(judged) + fmean(gaps)
-    if min(len(judged), len(gaps)) < 2:
+    weights = {stratum: len(own) / len(every) for stratum, own in said.items()}
+    value = fmean(every) + fsum(weight * fmean(gaps[stratum]) for stratum, weight in weights.items())
+    if min(len(every), *(len(gaps[stratum]) for stratum in said)) < 2:
         return Corrected(value, None)
-    half = Z * sqrt(variance(judged) / len(judged) + variance(gaps) / len(gaps))
+    errors = [weight**2 * variance(gaps[stratum]) / len(gaps[stratum]) for stratum, weight in weights.items()]
+    half = Z * sqrt(variance(every) / len(every) + fsum(errors))
     return Corrected(value, (value - half, value + half))
+
+
+def _gaps(human: Sequence[float], judge: Sequence[float]) -> list[float]:
+    alike(human=human, judge=judge)
+    return [h - j for h, j in zip(numbers("human", human), numbers("judge", judge), strict=True)]
