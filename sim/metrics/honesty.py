@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import polars as pl
+from msgspec.structs import replace
 
 from sim.metrics.decoding import forced_tokens, surprisal
 from sim.metrics.frames import Frames, frames
@@ -196,16 +197,17 @@ def repetition(record: Record) -> Iterator[Measurement]:
     hit = pl.col("text").map_elements(degenerate, return_dtype=pl.Boolean)
     told = f"answers of {SHORTEST} words, or more than {LIMITS.stretch} characters, but for choices"
     excluded = {"short answers": len(calls) - len(long)}
-    yield share("honesty.degenerate_text", long, hit, tables=record.tables, denominator=told, excluded=excluded)
+    found = share("honesty.degenerate_text", long, hit, tables=record.tables, denominator=told, excluded=excluded)
+    yield replace(found, version=2)
     texts = long.filter(worded)
-    for name, n in (("bigrams", 2), ("fourgrams", 4)):
+    for metric, n in (("honesty.repeated_bigrams", 2), ("honesty.repeated_fourgrams", 4)):
         means = [
             sum(shares) / len(shares)
             for _, rows in by(texts, "tbl")
             if (shares := [found for text in rows["text"] if (found := repeated_share(tokens(text), n)) is not None])
         ]
         told = f"answers of {SHORTEST} words or more, but for choices"
-        yield estimated(f"honesty.repeated_{name}", mean(means)._replace(n=len(texts)), "share", denominator=told)
+        yield estimated(metric, mean(means)._replace(n=len(texts)), "share", denominator=told)
 
 
 def integrity(record: Record) -> Iterator[Measurement]:

@@ -27,37 +27,32 @@ _ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t"), ("\r", "
 
 
 def reached(record: Record) -> Iterator[Measurement]:
-    """Of shown facts with a text those whose words are in no message of their decision's calls; of calls those with a
-    message out of which something was visibly cut, and those whose server counted fewer prompt tokens than such a text
-    can have, so that it must have dropped some of it in silence."""
+    """What of views reached the model: shown facts that stand in no prompt, prompts that an agent or a server cut."""
     read = frames(record)
     asked = _asked(read)
     decided, step = _decided(read)
     said = _said(read, decided)
     texts, found = _searched(record, asked, said)
-    flags = (f"one decision in {step}",) if step > 1 else ()
-    yield _lost(record, asked, said, texts, found, flags)
-    yield from _cut(record, read, asked, texts)
-
-
-def _lost(
-    record: Record,
-    asked: pl.DataFrame,
-    said: pl.DataFrame,
-    texts: pl.DataFrame,
-    found: pl.Series,
-    flags: tuple[str, ...],
-) -> Measurement:
     cut = asked.join(texts.filter("cut"), on="name", how="semi").select(_DECISION).unique()
-    rows = said.join(cut.with_columns(cut=True), on=_DECISION, how="left", nulls_equal=False)
-    rows = rows.with_columns(pl.col("row").is_in(found.implode()).alias("found"), pl.col("cut").fill_null(False))
-    told = rows.filter("found").select("kind").unique()["kind"]
+    rows = said.with_columns(pl.col("row").is_in(found.implode()).alias("found"))
+    rows = rows.join(cut.with_columns(cut=True), on=_DECISION, how="left").with_columns(pl.col("cut").fill_null(False))
+    yield _lost(rows, record.tables, (f"one decision in {step}",) if step > 1 else ())
+    sums = asked.join(texts, on="name").group_by(*_DECISION, "call").agg(pl.col("bytes").sum(), pl.col("cut").any())
+    calls = read.calls.join(sums, on=[*_DECISION, "call"])
+    yield _cut(calls, record.tables)
+    yield _dropped(calls, record.tables)
+
+
+def _lost(rows: pl.DataFrame, tables: int, flags: tuple[str, ...]) -> Measurement:
+    """Facts with a text that were shown at a decision, and whose words are in no message of its calls. A kind of fact
+    that no prompt has in its own words counts only where something was visibly cut."""
+    told = rows.filter("found")["kind"].unique()
     counted = rows.filter(pl.col("kind").is_in(told.implode()) | pl.col("cut"))
     return share(
         "honesty.facts_not_in_prompt",
         counted,
         ~pl.col("found"),
-        tables=record.tables,
+        tables=tables,
         events="fact",
         decisions="seq",
         denominator="facts with a text, once for each decision with model calls that was shown them",
@@ -66,19 +61,22 @@ def _lost(
     )
 
 
-def _cut(record: Record, read: Frames, asked: pl.DataFrame, texts: pl.DataFrame) -> Iterator[Measurement]:
-    sums = asked.join(texts, on="name").group_by(*_DECISION, "call").agg(pl.col("bytes").sum(), pl.col("cut").any())
-    calls = read.calls.join(sums, on=[*_DECISION, "call"])
-    told: dict[str, Any] = {"tables": record.tables}
-    yield share("honesty.cut_prompts", calls, pl.col("cut"), denominator="model calls", **told)
+def _cut(calls: pl.DataFrame, tables: int) -> Measurement:
+    """Calls with a message that says that something was left out of it: of the view, of a memory, of the rules."""
+    return share("honesty.cut_prompts", calls, pl.col("cut"), tables=tables, denominator="model calls")
+
+
+def _dropped(calls: pl.DataFrame, tables: int) -> Measurement:
+    """Calls whose server counted fewer prompt tokens than their texts can have, one for every 8 bytes: it must have
+    dropped some in silence. A smaller part than about half of an English prompt is not noticed."""
     counted = calls.filter(pl.col("prompt_tokens") > 0)
-    yield share(
+    return share(
         "honesty.prompts_cut_by_server",
         counted,
         pl.col("bytes") > DENSEST * pl.col("prompt_tokens"),
+        tables=tables,
         denominator="model calls whose prompt the server counted",
         excluded={"not counted": len(calls) - len(counted)},
-        **told,
     )
 
 

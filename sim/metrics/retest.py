@@ -36,8 +36,8 @@ def retest(record: Record) -> Iterator[Measurement]:
     once = {"asked once": len(named) - len(again)} if len(named) > len(again) else {}
     told: dict[str, Any] = {"denominator": "questions asked at least twice", "excluded": once}
     alike = _alike(again, "text")
-    for name in ("agreement", "modal_share"):
-        yield estimated(f"honesty.retest_{name}", _over(alike, name), "share", **told)
+    yield estimated("honesty.retest_agreement", _over(alike, "agreement"), "share", **told)
+    yield estimated("honesty.retest_modal_share", _over(alike, "modal_share"), "share", **told)
     greedy = again.filter(field("sampling", "temperature").cast(pl.Float64) == 0)
     same = _alike(greedy.with_columns(pl.coalesce(pl.col("ids"), pl.col("text").cast(pl.Binary))), "ids")
     told |= {"denominator": "questions asked at least twice at temperature 0"}

@@ -14,7 +14,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sim.intervals import FEW
 from sim.metrics.frames import Frames, frames
 from sim.metrics.statistics.given import ROUNDED
 from sim.metrics.statistics.permutation import DRAWS, Test, p_value
@@ -74,7 +73,7 @@ def default_outcome(record: Record, n_perm: int = DRAWS) -> Iterator[Measurement
         n_clusters=record.tables,
         denominator="agents with a model, at each table",
         excluded={"agents not at all tables": left_out} if left_out else {},
-        flags=() if found else (FEW,) if record.tables < 2 else ("defaults or rewards do not vary between tables",),
+        flags=() if found else ("one table" if record.tables < 2 else "the same defaults, or rewards, at all tables",),
         null=found.null if found else {},
     )
 

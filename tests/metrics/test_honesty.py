@@ -199,7 +199,7 @@ def test_what_comes_of_defaults(tmp_path: Path) -> None:
 def test_where_nothing_varies_nothing_comes_of_defaults(society: Society) -> None:
     society.act("ann", 1, how="defaulted")
     (found,) = default_outcome(society.run())
-    assert (found.value, found.flags) == (None, ("n_clusters<2",))
+    assert (found.value, found.flags) == (None, ("one table",))
     assert associated(np.array([[0.5, 0.5], [0.1, 0.1]]), np.array([[1.0, 2.0], [1.0, 2.0]])) is None
     assert associated(np.array([[0.5, 0.2]]), np.array([[0.1, 0.1]])) is None
 
