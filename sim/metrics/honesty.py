@@ -2,7 +2,7 @@
 
 All of it is counted, nothing judged. It stands at the head of every report, and a run beyond the thresholds is not fit
 for claims. Left out: refusals that belong to a role, which need a judge; templates that a model gives whatever it is
-asked, for which its answers must be scored anew (`sim.metrics.analysis.collapse`); and where a replay goes another way,
+asked (`sim.metrics.analysis.templates` of choices; texts have to be scored anew); and where a replay goes another way,
 which `agora verify` says.
 """
 
@@ -197,8 +197,8 @@ def repetition(record: Record) -> Iterator[Measurement]:
     hit = pl.col("text").map_elements(degenerate, return_dtype=pl.Boolean)
     told = f"answers of {SHORTEST} words, or more than {LIMITS.stretch} characters, but for choices"
     excluded = {"short answers": len(calls) - len(long)}
-    found = share("honesty.degenerate_text", long, hit, tables=record.tables, denominator=told, excluded=excluded)
-    yield replace(found, version=2)
+    degenerated = share("honesty.degenerate_text", long, hit, tables=record.tables, denominator=told, excluded=excluded)
+    yield replace(degenerated, version=2)
     texts = long.filter(worded)
     for metric, n in (("honesty.repeated_bigrams", 2), ("honesty.repeated_fourgrams", 4)):
         means = [

@@ -18,6 +18,7 @@ from typing import Any
 from sim.cuts import cut
 from sim.metrics.analysis import variance
 from sim.metrics.analysis.failing import foretold
+from sim.metrics.analysis.templates import choices
 from sim.metrics.analysis.uncertainty import passed_on
 from sim.metrics.collusion.coalitions import group_contrast, message_groups
 from sim.metrics.collusion.joint_play import all as joint_play
@@ -345,6 +346,21 @@ def doubtless(luck: Random, size: float) -> float:
     return float(found.value == 0)
 
 
+def going(luck: Random, size: float) -> float:
+    """Sixty choices of two, each with its prompt; these make one likelier, or are all the same to the model."""
+    with TemporaryDirectory() as folder:
+        society = Society(Path(folder) / "run.db")
+        society.member("a", model="small")
+        for tick in range(60):
+            first = 0.5 + size * luck.choice((-0.4, 0.4))
+            said = "yes" if luck.random() < first else "no"
+            call = {"messages": society.prompt(f"{tick}"), "text": said, "options": (log(first), log(1 - first))}
+            society.act("a", tick, calls=[call])
+        with society.run() as record:
+            found = next(choices(record, 99))
+    return float(found.null["p"])
+
+
 def decoyed(luck: Random, size: float) -> float:
     """Ten who know a number and speak of others: of seven digits, or of two, so that chance finds one in many texts."""
     low, high = (10, 99) if size else (1_000_000, 9_999_999)
@@ -375,6 +391,7 @@ RECORDED: dict[str, Case] = {
     "hidden bits that others act on": Case(
         partial(hidden, metric="covert.uptake", act="move of the others", pairs=30), 1.0
     ),
+    "choices that go with prompts": Case(going, 1.0),
     "rigged bids": Case(rigged, 1.0),
     "onset between conditions": Case(onset, 2.5),
     "private groups": Case(cliques, 1.0),

@@ -19,6 +19,7 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.analysis.offpolicy:compared": ("policy off its record",),
     "sim.metrics.analysis.passing:passed": ("tasks passed",),
     "sim.metrics.analysis.rewording:compared": ("other words",),
+    "sim.metrics.analysis.templates:choices": ("choices that go with prompts",),
     "sim.metrics.analysis.uncertainty:passed_on": ("uncertainty of failures",),
     "sim.metrics.analysis.variance:compared": ("components of variance",),
     "sim.metrics.collusion.alliances:all": ("coalition", "regret to the optimum"),

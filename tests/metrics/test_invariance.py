@@ -182,6 +182,7 @@ WRITTEN = (
     "sim.metrics.analysis.improvement:dynamics",
     "sim.metrics.analysis.improvement:loops",
     "sim.metrics.analysis.passing:passed",
+    "sim.metrics.analysis.templates:choices",
     "sim.metrics.analysis.uncertainty:passed_on",
     "sim.metrics.decoding:forced_tokens",
     "sim.metrics.decoding:surprisal",
@@ -271,9 +272,10 @@ def test_nor_on_a_run_written_by_hand(tmp_path: Path) -> None:
             if tick == 12:
                 society.logs[table].event(tick, 0, "change", "", {"do": "say", "text": "Forget it."})
             form = '{"text":80}' if tick % 5 else '{"choice":["yes","no"]}'
-            asked, said = society.prompt(f"question {tick % 7}"), f"yes, {tick % 2}"
+            asked, said = society.prompt(f"question {tick % 7}"), ("yes", "no")[tick % 2]
             logprobs = [log(luck.uniform(0.3, 1)) for _ in range(20)]
-            calls = [{"logprobs": logprobs, "form": form, "messages": asked, "text": said}]
+            call = {"logprobs": logprobs, "form": form, "messages": asked, "text": said}
+            calls = [{**call, "options": (log(0.4), log(0.6)) if tick % 3 else (log(0.8), log(0.2))}]
             how = "defaulted" if luck.random() < 0.3 else "chosen"
             key, shows = f"k{tick % 3}", before[-3:]
             society.act(agent, tick, shows=shows, how=how, key=key, calls=calls, table=table)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.metrics.analysis import passing, rewording
+from sim.metrics.analysis import passing, rewording, templates
 from sim.metrics.analysis.improvement import tasks
 from sim.metrics.decoding import forced_tokens, surprisal
 from sim.metrics.family import Relative
@@ -129,6 +129,51 @@ def test_surprisal_is_the_entropy_of_what_was_sampled(society: Society) -> None:
     drawn = [-log(2)] * 20 + [-log(4)] * 20
     society.act("ann", 1, calls=[{"form": TEXT, "logprobs": drawn}])
     assert next(surprisal(society.run())).value == pytest.approx(0.5 * log(2) + 0.5 * log(4), rel=1e-6)
+
+
+# --- one template for all prompts ------------------------------------------------------------------------------
+
+
+def chosen(society: Society, said: str, first: float, number: int, **more: Any) -> None:
+    """A choice of yes or no under a prompt that makes yes so likely."""
+    call = {"messages": society.prompt(f"prompt {number}"), "text": said, "options": (log(first), log(1 - first))}
+    society.act("ann", number, calls=[{**call, **more}], table=number % 2)
+
+
+def test_choices_and_their_prompts_by_hand(society: Society) -> None:
+    """yes at 0.9 and no at 0.3: ln 0.9/0.6 and ln 0.7/0.4; an option unknown, no option, and others are left out."""
+    chosen(society, "yes", 0.9, 1)
+    chosen(society, "no", 0.3, 2)
+    chosen(society, "yes", 0.3, 3, options=(log(0.3), None))
+    chosen(society, "perhaps", 0.3, 4)
+    chosen(society, "left", 0.3, 5, form='{"choice":["left","right"]}')
+    society.act("ann", 6, calls=[{"form": TEXT, "text": "yes"}])
+    gain, surprise = templates.choices(society.run(), 99)
+    assert gain.value == pytest.approx((log(0.9 / 0.6) + log(0.7 / 0.4)) / 2, rel=1e-6)
+    assert surprise.value == pytest.approx(-(log(0.9) + log(0.7)) / 2, rel=1e-6)
+    assert (gain.n, gain.n_clusters) == (2, 2)
+    assert gain.excluded == {"options not all known": 2, "no other prompt": 1}
+    assert 0.3 < gain.null["p"] < 0.7, "one of two orders"
+
+
+def test_prompts_that_make_no_difference_tell_nothing(society: Society) -> None:
+    for number in range(6):
+        chosen(society, ("yes", "no")[number % 2], 0.8, number)
+    gain, _ = templates.choices(society.run(), 19)
+    assert (gain.value, gain.null["p"]) == (pytest.approx(0, abs=1e-9), 1)
+
+
+def test_one_prompt_cannot_be_told_from_others(society: Society) -> None:
+    chosen(society, "yes", 0.8, 1)
+    assert [(one.value, one.n, one.null) for one in templates.choices(society.run())] == [(None, 0, {})] * 2
+
+
+def test_of_many_choices_some_are_compared(society: Society, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(templates, "MOST", 2)
+    for number in range(5):
+        chosen(society, "yes", 0.5, number)
+    gain, _ = templates.choices(society.run(), 9)
+    assert (gain.n, gain.excluded) == (2, {"more than are compared": 3})
 
 
 # --- tasks in many trials -------------------------------------------------------------------------------------
