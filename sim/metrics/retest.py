@@ -1,19 +1,20 @@
-"""Whether a model says the same when it is asked the same: prompts of a record that were asked several times.
+"""Whether a model says the same when it is asked the same: prompts that were asked several times.
 
 Calls of one model and policy with equal messages, answer format and sampling are one question asked again; their luck
-differs. Questions are the units: what is asked again elsewhere is another one. Forks and tables that start alike ask
-again by design; other records may have no such calls.
+differs. Questions are the units. Tables that start alike ask again by design, and so do replicates of a fork, which
+begin with what was to be decided at its tick; a single record may have no such calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import orjson
 import polars as pl
 
 from sim.intervals import FEW
+from sim.metrics.family import Relative
 from sim.metrics.frames import field, frames
 from sim.metrics.statistics.clusters import Estimate, mean
 from sim.metrics.statistics.repeats import variance_components
@@ -24,11 +25,20 @@ _QUESTION = ("model", "answered_by", "messages", "format", "sampling")
 
 
 def retest(record: Record) -> Iterator[Measurement]:
+    """Whether questions that were asked at least twice in a record were answered alike."""
+    yield from _retested(frames(record).calls)
+
+
+def across(runs: Sequence[Relative]) -> Iterator[Measurement]:
+    """The same over several runs and their forks together; answers that a fork has from its parent count once."""
+    calls = [frames(one.record).calls for one in runs]
+    yield from _retested(pl.concat([each.filter(pl.col("source") != "parent") for each in calls]))
+
+
+def _retested(calls: pl.DataFrame) -> Iterator[Measurement]:
     """Over questions asked at least twice: the share of pairs of answers that are alike, that of the most frequent one,
     and of numbers the intraclass correlation; and of greedy answers the share of pairs alike to the token."""
-    calls = frames(record).calls.filter(
-        (pl.col("finish") != "error") & (pl.col("purpose") != HUMAN) & (pl.col("messages") != "[]")
-    )
+    calls = calls.filter((pl.col("finish") != "error") & (pl.col("purpose") != HUMAN) & (pl.col("messages") != "[]"))
     named = calls.with_columns(
         pl.struct(_QUESTION).rank("dense").alias("question"), pl.col("format").str.extract(r'^\{"(\w+)').alias("kind")
     )

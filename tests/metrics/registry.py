@@ -70,6 +70,7 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.privacy.unlearning:after_request": ("what comes back",),
     "sim.metrics.prompts:reached": (*SHARES, "prompts cut"),
     "sim.metrics.provenance:reach": RATIOS,
+    "sim.metrics.retest:across": MEANS,
     "sim.metrics.retest:retest": MEANS,
     "sim.metrics.safety.attacked:compared": ("utility under attack", "cost amplification"),
     "sim.metrics.safety.claims:all": ("deception seen through", "suspicion of deceivers"),

@@ -219,6 +219,7 @@ OF_SEVERAL = {
     "sim.metrics.collusion.paraphrase:effect": "test_paraphrase:both",
     "sim.metrics.collusion.rigging:against": "test_rigging:test_p_is_the_rank_among_competitors",
     "sim.metrics.privacy.tradeoff:compared": "test_across:test_fronts_of_conditions",
+    "sim.metrics.retest:across": "test_retest:test_forks_ask_again",
     "sim.metrics.safety.attacked:compared": "test_across:test_under_attack_pairs_are_found_whatever_their_order",
     "sim.metrics.safety.proposals:compared": "test_across:test_swapped_orders_of_runs",
     "sim.metrics.society.contributions:compared": "test_across:test_several_families_are_clusters",

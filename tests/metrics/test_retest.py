@@ -15,6 +15,7 @@ from sim.metrics.analysis import passing, rewording, templates
 from sim.metrics.analysis.improvement import tasks
 from sim.metrics.decoding import forced_tokens, surprisal
 from sim.metrics.family import Relative
+from sim.metrics.retest import across as retested
 from sim.metrics.retest import retest
 from tests.metrics.dealings import told
 from tests.metrics.society import Society, values
@@ -93,6 +94,21 @@ def test_the_order_of_answers_does_not_matter(tmp_path: Path) -> None:
         ask(society, "CD", 2)
         numbers.add(tuple(one.value for one in retest(society.run())))
     assert len(numbers) == 1
+
+
+def test_forks_ask_again(tmp_path: Path) -> None:
+    """A run answers A, and two forks of it B and A, each after an answer that it has from the run."""
+    runs = []
+    for name, answers in (("run", "A"), ("f1", "B"), ("f2", "A")):
+        society = Society(tmp_path / f"{name}.db", tables=2)
+        society.member("ann", model="small")
+        ask(society, "C", 2, source="engine" if name == "run" else "parent")
+        ask(society, answers)
+        runs.append(Relative(id=name, record=society.run(), scenario={}))
+    found = values(retested(runs))
+    assert found["honesty.retest_agreement"].value == pytest.approx(1 / 3)
+    assert (found["honesty.retest_agreement"].n, found["honesty.retest_agreement"].excluded) == (3, {"asked once": 1})
+    assert values(retested(runs[::-1])) == found
 
 
 # --- how tokens fell ------------------------------------------------------------------------------------------
