@@ -12,6 +12,7 @@ import string
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from sim.cuts import cut
 from sim.types import Completion, FactId, Message
 
 MOST_FACTS = 512
@@ -47,13 +48,8 @@ def clip(text: str, most: int) -> str:
     low, high = 0, len(text)
     while low < high:  # most characters that can stay
         kept = (low + high + 1) // 2
-        low, high = (kept, high) if weight(_cut(text, kept)) <= most else (low, kept - 1)
-    return _cut(text, low) if low else ""
-
-
-def _cut(text: str, kept: int) -> str:
-    head = kept - kept // 2
-    return f"{text[:head]} [… {len(text) - kept} characters left out …] {text[len(text) - kept // 2 :]}"
+        low, high = (kept, high) if weight(cut(text, kept)) <= most else (low, kept - 1)
+    return cut(text, low) if low else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

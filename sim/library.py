@@ -224,23 +224,32 @@ def _finite(one: Measurement) -> bool:
     return all(number is None or math.isfinite(number) for number in (one.value, *(one.ci or ())))
 
 
-def measure(path: Path, metrics: Sequence[Metric] | None = None, secrets: Sequence[Secret] = ()) -> list[Measurement]:
+def measure(
+    path: Path, metrics: Sequence[Metric] | None = None, secrets: Sequence[Secret] = (), *, chosen: bool = False
+) -> list[Measurement]:
     """Compute metrics of a run file, as `measured` does. `secrets` are looked for beside the cast's own."""
     with Run(path, secrets) as run:
-        return measured(run, metrics)
+        return measured(run, metrics, chosen=chosen)
 
 
-def measured(run: Run, metrics: Sequence[Metric] | None = None) -> list[Measurement]:
+def measured(run: Run, metrics: Sequence[Metric] | None = None, *, chosen: bool = False) -> list[Measurement]:
     """Compute metrics of a run; the project file keeps those of a finished run.
 
     By default how honest the run is, the world's own and the scenario's. Of a run that is not finished numbers are
-    about what is recorded so far; of one not started there are none.
+    about what is recorded so far; of one not started there are none. With `chosen` also each metric, but for honesty,
+    of what models really chose, where some decisions were put in their place.
     """
     if standing(run) == "not started":
         return []
     manifest = run.manifest()
     wanted = usual_metrics(run) if metrics is None else metrics
-    found = [measurement for metric in wanted for measurement in measured_by(metric, run)]
+    plain = [(metric, measured_by(metric, run)) for metric in wanted]
+    again = []
+    if chosen:
+        from sim.metrics.chosen import unsaid
+
+        again = [measured_by(metric, run) for metric in unsaid(run, plain)]
+    found = [one for each in (*(numbers for _, numbers in plain), *again) for one in each]
     if manifest.status == "finished":
         keep(run.path, found)
     return found

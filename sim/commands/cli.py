@@ -327,6 +327,9 @@ def measure(
         typer.Option(metavar="module:Name", help="A metric of all these runs and their forks together."),
     ] = None,
     secrets: Annotated[Path | None, typer.Option(help="A file of further secrets to look for.")] = None,
+    chosen: Annotated[
+        bool, typer.Option("--chosen", help="Each number again without decisions that were not the model's own.")
+    ] = False,
     follow: Annotated[
         bool, typer.Option("--follow", help="Again and again while the run goes on; Ctrl-C leaves it.")
     ] = False,
@@ -351,11 +354,13 @@ def measure(
     if follow:
         from sim.commands.following import followed
 
-        if across or len(paths) > 1:
-            raise BadInput("--follow measures one run alone; name one, without --across")
+        if across or chosen or len(paths) > 1:
+            raise BadInput("--follow measures one run alone; name one, without --across and --chosen")
         followed(paths[0], metric or [], secrets_file(secrets) if secrets else [], every, everything, quiet)
         return
     if across:
+        if chosen:
+            raise BadInput("--chosen is about metrics of single runs; leave --across out")
         _print(*measured_across(paths, across, secrets_file(secrets) if secrets else [], everything))
         return
     wanted = [metric_named(dotted, Path()) for dotted in metric] if metric else None
@@ -363,7 +368,7 @@ def measure(
     found = []
     for number, path in enumerate(paths, 1):
         with working(f"Measuring {path.stem} ({number} of {len(paths)})", quiet):
-            found.append((path, compute(path, wanted, known)))
+            found.append((path, compute(path, wanted, known, chosen=chosen)))
     if len(found) == 1:
         _print(*measured(*found[0], everything))
     else:

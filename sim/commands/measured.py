@@ -39,8 +39,9 @@ def _bounded(family: Sequence[Measurement], most: int) -> list[Measurement]:
 
 
 def kind(one: Measurement) -> str:
-    """What a measurement is about: `overall`, a `role`, an `agent`, or something `else`, a period or a good."""
-    of = one.of.keys()
+    """What a measurement is about: `overall`, a `role`, an `agent`, or something `else`, a period or a good. Those of
+    decisions that models really chose stand beside those of all."""
+    of = one.of.keys() - {"decisions"}
     if not of:
         return "overall"
     return "role" if of == {"role"} else "agent" if of <= {"role", "agent"} else "else"

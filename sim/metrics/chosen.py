@@ -5,8 +5,8 @@ What came of a default or a fault is left out with it, so the difference between
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, wraps
 from typing import Any
 
 import polars as pl
@@ -22,6 +22,7 @@ CHOSEN = ("chosen", "retried")
 def chosen_only(metric: Metric) -> Metric:
     """The metric of a record without decisions that were not chosen and the facts that came of them."""
 
+    @wraps(metric)
     def measured(record: Record) -> Iterator[Measurement]:
         for one in metric(_Chosen(record)):
             yield replace(one, of={**one.of, "decisions": "chosen"})
@@ -34,10 +35,23 @@ def both(metric: Metric) -> Metric:
 
     def measured(record: Record) -> Iterator[Measurement]:
         yield from metric(record)
-        if any(not how for how in frames(record).decisions["how"].is_in(CHOSEN)):
+        if substituted(record):
             yield from chosen_only(metric)(record)
 
     return measured
+
+
+def unsaid(record: Record, found: Iterable[tuple[Metric, Sequence[Measurement]]]) -> Iterator[Metric]:
+    """Of metrics, with what they found, those again that did not say so by themselves what was chosen, where anything
+    was not. What is about honesty, or failed, has nothing to say of that."""
+    for metric, numbers in found if substituted(record) else ():
+        if not any("decisions" in one.of or one.metric.startswith("honesty.") or ":" in one.metric for one in numbers):
+            yield chosen_only(metric)
+
+
+def substituted(record: Record) -> bool:
+    """Whether there are decisions that were not chosen."""
+    return not frames(record).decisions["how"].is_in(CHOSEN).all()
 
 
 class _Chosen:

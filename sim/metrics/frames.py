@@ -30,7 +30,8 @@ _KEPT = {
     ),
     "events": ("tbl", "seq", "tick", "round", "kind", "agent", "data"),
     "calls": (
-        *("tbl", "agent", "tick", "nth", "call", "purpose", "model", "format", "text", "finish", "error"),
+        *("tbl", "agent", "tick", "nth", "call", "purpose", "model", "messages", "format", "sampling", "text"),
+        *("finish", "error", "ids", "logprobs", "distribution"),
         *("prompt_tokens", "cached_tokens", "completion_tokens", "latency", "answered_by", "source", "digest"),
     ),
 }
@@ -65,7 +66,7 @@ class Frames:
 
     @property
     def calls(self) -> pl.DataFrame:
-        """A row a model call: key, digest, purpose, model, format, text, finish, error, tokens, latency, source."""
+        """A row for each model call: its key, what was asked (hashes of texts, JSON), what came of it, as stored."""
         return self._table("calls")[0]
 
     @cached_property

@@ -1,7 +1,9 @@
 """How honest a run is: what models really chose, what was put in their place, cut off, refused, or went wrong.
 
 All of it is counted, nothing judged. It stands at the head of every report, and a run beyond the thresholds is not fit
-for claims. Left out: context that a server drops in silence, and the entropy of tokens, which records do not show.
+for claims. Left out: refusals that belong to a role, which need a judge; templates that a model gives whatever it is
+asked (`sim.metrics.analysis.templates` of choices; texts have to be scored anew); and where a replay goes another way,
+which `agora verify` says.
 """
 
 from __future__ import annotations
@@ -11,13 +13,18 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import polars as pl
+from msgspec.structs import replace
 
+from sim.metrics.decoding import forced_tokens, surprisal
 from sim.metrics.frames import Frames, frames
 from sim.metrics.integrity import faults
-from sim.metrics.repetition import SHORTEST, degenerate, repeated_share, tokens
+from sim.metrics.prompts import reached
+from sim.metrics.repetition import LIMITS, SHORTEST, degenerate, repeated_share, tokens
+from sim.metrics.retest import retest
 from sim.metrics.statistics.clusters import mean, ratio
 from sim.metrics.statistics.given import share_of
 from sim.metrics.statistics.shares import by, estimated, share, share_by
+from sim.metrics.substitutes import SUBSTITUTED, asked, default_by_round, default_outcome
 from sim.types import Measurement, Record
 
 UNFIT = "not fit for claims"
@@ -49,18 +56,9 @@ THRESHOLDS = Thresholds()
 def all(record: Record) -> Iterator[Measurement]:
     """Everything about the honesty of a run, the verdict first."""
     read = frames(record)
-    asked = _asked(read)
-    calls = read.calls
     found = [*default_rate(record), *fault_rate(record), *stale_rate(record), *integrity(record)]
-    if len(asked) or len(calls):
-        found += [
-            *parse_failure(record),
-            *attempts(record),
-            *truncation(record),
-            *call_failures(record),
-            *refusals(record),
-            *repetition(record),
-        ]
+    if len(asked(read)) or len(read.calls):
+        found += [one for metric in _OF_MODELS for one in metric(record)]
     yield verdict(found)
     yield from found
 
@@ -95,23 +93,22 @@ def _limit(one: Measurement, thresholds: Thresholds) -> float | None:
 def default_rate(record: Record) -> Iterator[Measurement]:
     """Decisions that were not the model's (defaulted, faulted) over decisions of agents with a model; each agent's."""
     read = frames(record)
-    asked, hit = _asked(read), ~pl.col("how").is_in(["chosen", "retried"])
-    told = _of_decisions(record)
+    rows, told = asked(read), _of_decisions(record)
     forced = len(read.decisions.filter(pl.col("how") == "forced"))
-    left_out = {"scripted": len(read.decisions) - forced - len(asked), "forced": forced}
-    yield share("honesty.default_rate", asked, hit, excluded=left_out, **told)
-    yield from share_by("honesty.default_rate", asked, hit, "agent", **told)
+    left_out = {"scripted": len(read.decisions) - forced - len(rows), "forced": forced}
+    yield share("honesty.default_rate", rows, SUBSTITUTED, excluded=left_out, **told)
+    yield from share_by("honesty.default_rate", rows, SUBSTITUTED, "agent", **told)
 
 
 def parse_failure(record: Record) -> Iterator[Measurement]:
     """Decisions whose first answer was not legal, those whose last was not, and the share that a rethink saved."""
-    every = _asked(frames(record))
-    asked, first = every.filter(pl.col("how") != "faulted"), pl.col("how") != "chosen"
-    told = _of_decisions(record) | {"excluded": {"faulted": len(every) - len(asked)}}
-    yield share("honesty.parse_failure_first", asked, first, **told)
-    yield share("honesty.parse_failure_final", asked, pl.col("how") == "defaulted", **told)
+    every = asked(frames(record))
+    rows, first = every.filter(pl.col("how") != "faulted"), pl.col("how") != "chosen"
+    told = _of_decisions(record) | {"excluded": {"faulted": len(every) - len(rows)}}
+    yield share("honesty.parse_failure_first", rows, first, **told)
+    yield share("honesty.parse_failure_final", rows, pl.col("how") == "defaulted", **told)
     failed = {**_of_decisions(record), "denominator": "decisions whose first answer was not legal"}
-    yield share("honesty.repair_rate", asked.filter(first), pl.col("how") == "retried", **failed)
+    yield share("honesty.repair_rate", rows.filter(first), pl.col("how") == "retried", **failed)
 
 
 def attempts(record: Record) -> Iterator[Measurement]:
@@ -164,12 +161,16 @@ def failure_ratio(cut_failed: int, cut: int, failed: int, rest: int) -> float | 
 
 
 def call_failures(record: Record) -> Iterator[Measurement]:
-    """Calls that came back with an error over calls, and those of them that were too long for the model."""
-    calls = frames(record).calls
-    failed = pl.col("finish") == "error"
+    """Calls that came back with an error over calls, those of them that were too long for the model, and calls of no
+    decision: of one that was interrupted, or that was not yet due at the end."""
+    read = frames(record)
+    key = ["tbl", "agent", "tick", "nth"]
+    decided = read.decisions.select("tbl", "agent", pl.col("seen").alias("tick"), "nth", used=True)
+    calls, failed = read.calls.join(decided, on=key, how="left"), pl.col("finish") == "error"
     for metric, hit in (
         ("honesty.failed_calls", failed),
         ("honesty.context_overflow", failed & pl.col("error").str.contains(TOO_LONG)),
+        ("honesty.calls_without_decision", pl.col("used").is_null()),
     ):
         yield share(metric, calls, hit, tables=record.tables, denominator="model calls")
 
@@ -187,20 +188,26 @@ def refusals(record: Record) -> Iterator[Measurement]:
 
 
 def repetition(record: Record) -> Iterator[Measurement]:
-    """Degenerate texts over texts of 20 words or more, and the mean repeated share of their n-grams of 2 and 4."""
-    calls = frames(record).calls.filter(pl.col("text").is_not_null())
-    lengths = calls["text"].str.split(" ").list.len()
-    long = calls.filter(lengths >= SHORTEST)
+    """Degenerate texts over texts of 20 words, or 50 characters, or more: those with a repeated share of bigrams above
+    0.6, a word more than 8 times in a row, or more than 50 characters in a row that are one or a few over and over; and
+    of texts of 20 words or more the mean repeated share of n-grams of 2 and 4. Choices are no texts."""
+    calls = frames(record).calls.filter(pl.col("text").is_not_null() & ~pl.col("format").str.starts_with('{"choice"'))
+    worded = pl.col("text").str.split(" ").list.len() >= SHORTEST
+    long = calls.filter(worded | (pl.col("text").str.len_chars() > LIMITS.stretch))
     hit = pl.col("text").map_elements(degenerate, return_dtype=pl.Boolean)
-    told, excluded = f"answers of {SHORTEST} words or more", {"short answers": len(calls) - len(long)}
-    yield share("honesty.degenerate_text", long, hit, tables=record.tables, denominator=told, excluded=excluded)
-    for name, n in (("bigrams", 2), ("fourgrams", 4)):
+    told = f"answers of {SHORTEST} words, or more than {LIMITS.stretch} characters, but for choices"
+    excluded = {"short answers": len(calls) - len(long)}
+    degenerated = share("honesty.degenerate_text", long, hit, tables=record.tables, denominator=told, excluded=excluded)
+    yield replace(degenerated, version=2)
+    texts = long.filter(worded)
+    for metric, n in (("honesty.repeated_bigrams", 2), ("honesty.repeated_fourgrams", 4)):
         means = [
             sum(shares) / len(shares)
-            for _, rows in by(long, "tbl")
+            for _, rows in by(texts, "tbl")
             if (shares := [found for text in rows["text"] if (found := repeated_share(tokens(text), n)) is not None])
         ]
-        yield estimated(f"honesty.repeated_{name}", mean(means)._replace(n=len(long)), "share", denominator=told)
+        told = f"answers of {SHORTEST} words or more, but for choices"
+        yield estimated(metric, mean(means)._replace(n=len(texts)), "share", denominator=told)
 
 
 def integrity(record: Record) -> Iterator[Measurement]:
@@ -219,12 +226,6 @@ def _of_decisions(record: Record) -> dict[str, Any]:
     return {"tables": record.tables, "decisions": "seq", "denominator": "decisions of agents with a model"}
 
 
-def _asked(read: Frames) -> pl.DataFrame:
-    """Decisions of agents that a model speaks for, but those that an intervention forced."""
-    spoken = read.cast.filter(pl.col("model") != "").select("tbl", "agent")
-    return read.decisions.filter(pl.col("how") != "forced").join(spoken, on=["tbl", "agent"])
-
-
 def _outcomes(read: Frames) -> pl.DataFrame:
     return read.decisions.select("tbl", "agent", pl.col("seen").alias("tick"), "nth", "how", "calls")
 
@@ -233,3 +234,10 @@ def _failed(calls: pl.DataFrame) -> tuple[int, int]:
     """How many calls did not give the answer of their decision, and how many calls."""
     good = pl.col("how").is_in(["chosen", "retried"]) & (pl.col("call") == pl.col("calls") - 1)
     return len(calls.filter(~good)), len(calls)
+
+
+_OF_MODELS = (
+    *(default_by_round, default_outcome, parse_failure, attempts, forced_tokens, truncation, call_failures, reached),
+    *(refusals, repetition, surprisal, retest),
+)
+"""What there is to say of runs in which models were asked."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from itertools import chain
+from typing import Literal
 
 import orjson
 import polars as pl
@@ -21,8 +22,12 @@ def faults(record: Record, read: Frames) -> Mapping[str, int]:
         "absent facts shown": _absent(read, read.shows),
         "absent facts recalled": _absent(read, read.recalls),
         "absent facts answered": _absent(read, read.answers),
-        "facts seen before they happened": _foreseen(read),
+        "facts seen before they happened": _foreseen(read, read.shows),
+        "facts recalled before they happened": _foreseen(read, read.recalls),
+        "facts answered before they happened": _answered_before(read),
         "calls missing": _missing_calls(read),
+        "calls beyond those of their decision": _calls_too_many(read),
+        "calls of nobody": len(read.calls.join(read.cast, on=["tbl", "agent"], how="anti")),
         "gaps in the log": _gaps(read),
         "hashes broken": _hash_breaks(record),
     }
@@ -33,20 +38,34 @@ def _absent(read: Frames, named: pl.DataFrame) -> int:
     return len(named.join(there, on=["tbl", "fact"], how="anti"))
 
 
-def _foreseen(read: Frames) -> int:
+def _foreseen(read: Frames, named: pl.DataFrame) -> int:
     happened = read.facts.select("tbl", pl.col("id").alias("fact"), pl.col("tick").alias("happened"))
-    seen = read.shows.join(read.decisions.select("tbl", "seq", "seen"), on=["tbl", "seq"])
+    seen = named.join(read.decisions.select("tbl", "seq", "seen"), on=["tbl", "seq"])
     return len(seen.join(happened, on=["tbl", "fact"]).filter(pl.col("happened") > pl.col("seen")))
 
 
+def _answered_before(read: Frames) -> int:
+    happened = read.facts.select("tbl", pl.col("id").alias("fact"), pl.col("tick").alias("happened"))
+    answering = read.answers.join(read.facts.select("tbl", "seq", "tick"), on=["tbl", "seq"])
+    return len(answering.join(happened, on=["tbl", "fact"]).filter(pl.col("happened") > pl.col("tick")))
+
+
 def _missing_calls(read: Frames) -> int:
-    key = ["tbl", "agent", "tick", "nth"]
-    there = read.calls.group_by(key).agg(pl.len().alias("there"))
-    asked = read.decisions.filter(pl.col("calls") > 0).select(
-        "tbl", "agent", pl.col("seen").alias("tick"), "nth", "calls"
-    )
-    found = asked.join(there, on=key, how="left").with_columns(pl.col("there").fill_null(0))
+    found = _asked(read, "left").with_columns(pl.col("there").fill_null(0))
     return int((found["calls"] - found["there"]).clip(lower_bound=0).sum())
+
+
+def _calls_too_many(read: Frames) -> int:
+    found = _asked(read, "inner")
+    return int((found["there"] - found["calls"]).clip(lower_bound=0).sum())
+
+
+def _asked(read: Frames, how: Literal["left", "inner"]) -> pl.DataFrame:
+    """Decisions with the calls that they made, and how many are there."""
+    key = ["tbl", "agent", "tick", "nth"]
+    there = read.calls.group_by(key).agg(pl.len().cast(pl.Int64).alias("there"))
+    asked = read.decisions.select("tbl", "agent", pl.col("seen").alias("tick"), "nth", "calls")
+    return asked.join(there, on=key, how=how)
 
 
 def _gaps(read: Frames) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from operator import eq
 from typing import NamedTuple
 
 from sim.metrics.statistics.given import whole
@@ -20,9 +22,14 @@ class Limits(NamedTuple):
     """Repeated share of bigrams."""
     run: int = 8
     """Longest run of one token."""
+    stretch: int = 50
+    """Longest stretch in characters, within a word or of blanks, that is one character or a few over and over."""
 
 
 LIMITS = Limits()
+UNIT = 12
+"""Most characters of what is repeated in a stretch."""
+_PIECE = re.compile(r"\S+|\s+")
 
 
 def tokens(text: str) -> list[str]:
@@ -49,6 +56,17 @@ def longest_run(words: Sequence[str]) -> int:
     return max((len(list(same)) for _, same in groupby(words)), default=0)
 
 
+def longest_stretch(text: str, unit: int = UNIT) -> int:
+    """Characters of the longest part of a text in which the same `unit` characters, or fewer, follow each other at
+    least twice, as in aaaa or hahaha; 1 where nothing does."""
+    unit = whole("unit", unit, 1)
+    runs = (
+        (n, max((len(list(same)) for is_same, same in groupby(map(eq, text, text[n:])) if is_same), default=0))
+        for n in range(1, unit + 1)
+    )
+    return max((n + run for n, run in runs if run >= n), default=min(1, len(text)))
+
+
 def type_token_ratio(words: Sequence[str]) -> float | None:
     """Distinct words over all words."""
     return len(set(words)) / len(words) if words else None
@@ -61,7 +79,9 @@ def gzip_ratio(text: str) -> float | None:
 
 
 def degenerate(text: str, limits: Limits = LIMITS) -> bool:
-    """Whether a text of `SHORTEST` tokens or more repeats itself beyond the limits."""
+    """Whether a text repeats itself beyond the limits: words only in one of `SHORTEST` tokens or more."""
+    if any(len(piece) > limits.stretch < longest_stretch(piece) for piece in _PIECE.findall(text)):
+        return True
     words = tokens(text)
     if len(words) < SHORTEST:
         return False

@@ -12,8 +12,10 @@ from itertools import product
 from math import log
 from operator import itemgetter
 from random import Random
+from statistics import fmean
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from sim.metrics.analysis.attribution import blame, sets_measured, sets_to_try
@@ -39,6 +41,7 @@ from sim.metrics.collusion.worded import told
 from sim.metrics.judging.judged import accuracy, ppi_by_strata, ppi_mean, rogan_gladen
 from sim.metrics.luck import Traces, parted
 from sim.metrics.privacy.tradeoff import fronts
+from sim.metrics.repetition import degenerate
 from sim.metrics.safety.attacked import Attempt, exposure, utilities
 from sim.metrics.safety.attacks import Case as Attacked
 from sim.metrics.safety.attacks import amplification
@@ -58,11 +61,14 @@ from sim.metrics.society.forked_influence import measured as influenced
 from sim.metrics.society.opinions import Move, Opinion, polarised, pulled
 from sim.metrics.society.standings import Score, spread
 from sim.metrics.statistics.bayes import guess_test
+from sim.metrics.statistics.bootstrap import bootstrap
 from sim.metrics.statistics.clusters import jackknife, mean, rate, ratio
 from sim.metrics.statistics.paired import effect
 from sim.metrics.statistics.permutation import exact_exposure, mcnemar
 from sim.metrics.statistics.ratios import Counts, mantel_haenszel
+from sim.metrics.statistics.repeats import paraphrase_drop, pass_all
 from sim.metrics.statistics.survival import cumulative_incidence, log_rank
+from sim.metrics.substitutes import associated
 from worlds.games.rounds import Round
 from worlds.games.society import reciprocity
 
@@ -574,6 +580,37 @@ def desynchronised(luck: Random, size: float) -> float:
     return float(parted(*sides).turns is None)
 
 
+def passed(luck: Random, size: float) -> float:
+    """Sixty tasks of eight trials, each with its own chance; it is a third that two trials are both solved, or less."""
+    chances = [luck.random() * (1 - size) for _ in range(60)]
+    solved = [pass_all([(8, sum(luck.random() < chance for _ in range(8)))], 2) or 0.0 for chance in chances]
+    return outside(bootstrap(sorted(solved), fmean, "tasks", draws=199).ci, 1 / 3)
+
+
+def substituted(luck: Random, size: float) -> float:
+    """Three agents at twenty tables, whose rewards fall with the share of decisions that were not theirs, or do not."""
+    given = [[luck.random() for _ in range(20)] for _ in range(3)]
+    earned = [[luck.gauss(-size * share, 0.3) for share in row] for row in given]
+    found = associated(np.array(given), np.array(earned), PERMUTATIONS)
+    return found.p if found else 1.0
+
+
+def reworded(luck: Random, size: float) -> float:
+    """Ten seeds in the original words and in three others, which cost a share of the score, or nothing."""
+    drops = []
+    for _ in range(10):
+        common = luck.uniform(5, 10)
+        others = [common * (1 - size) + luck.gauss(0, 1) for _ in range(3)]
+        drops.append(paraphrase_drop(common, others) or 0.0)
+    return outside(mean(drops).ci, 0.0)
+
+
+def repeating(luck: Random, size: float) -> float:
+    """Twenty-five words, and a last one that is the first of them over and over, or not."""
+    words = ["".join(luck.choices("aeioubdgklmnrst", k=luck.randint(2, 9))) for _ in range(25)]
+    return float(not degenerate(" ".join([*words, words[0] * round(60 * size)])))
+
+
 CASES: dict[str, Case] = {
     "luck lost": Case(desynchronised, 0.3),
     "influence, forked": Case(following, 0.5),
@@ -626,6 +663,10 @@ CASES: dict[str, Case] = {
     "conformal coverage": Case(coverage, 1.5),
     "calibration": Case(forecasts, 0.6),
     "punishment": Case(punishment, 0.1),
+    "tasks passed": Case(passed, 0.5),
+    "defaults and rewards": Case(substituted, 1.0),
+    "other words": Case(reworded, 0.2),
+    "degenerate texts": Case(repeating, 1.0),
 }
 
 

@@ -15,8 +15,10 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from sim.cuts import cut
 from sim.metrics.analysis import variance
 from sim.metrics.analysis.failing import foretold
+from sim.metrics.analysis.templates import choices
 from sim.metrics.analysis.uncertainty import passed_on
 from sim.metrics.collusion.coalitions import group_contrast, message_groups
 from sim.metrics.collusion.joint_play import all as joint_play
@@ -24,11 +26,13 @@ from sim.metrics.collusion.onset import compared
 from sim.metrics.collusion.paraphrase import effect as paraphrase
 from sim.metrics.collusion.rigging import LOW, screens
 from sim.metrics.collusion.signals import all as signals
+from sim.metrics.decoding import surprisal
 from sim.metrics.family import Relative
 from sim.metrics.honesty import integrity
 from sim.metrics.privacy.degrees import all as degrees
 from sim.metrics.privacy.leaks import decoy_rate
 from sim.metrics.privacy.unlearning import after_request
+from sim.metrics.prompts import reached
 from sim.metrics.simulated import against
 from sim.metrics.society.networks import communities
 from sim.record.reader import Run
@@ -311,6 +315,52 @@ def _damaged(path: Path, luck: Random) -> None:
         file.execute(f"{change.format(table)} WHERE seq = ?", (luck.choice(places),))
 
 
+def clipped(luck: Random, size: float) -> float:
+    """Ten prompts of twenty messages each, of which an agent cuts the middle out, or a server half; or nobody."""
+    with TemporaryDirectory() as folder:
+        society = Society(Path(folder) / "run.db")
+        society.member("a", model="small")
+        for tick in range(10):
+            said = [f"the garden has {luck.randrange(1000)} trees" for _ in range(20)]
+            shown = [society.fact(tick, "message", "b", text=text) for text in said]
+            text, by_agent = "\n".join(said), luck.random() < 0.5
+            asked = society.prompt(cut(text, 60) if size and by_agent else text)
+            tokens = 20 if size and not by_agent else len(text) // 4
+            society.act("a", tick + 1, shows=shown, calls=[{"messages": asked, "prompt_tokens": tokens}])
+        with society.run() as record:
+            found = list(reached(record))
+    return float(not any(one.value for one in found))
+
+
+def doubtless(luck: Random, size: float) -> float:
+    """Ten texts of forty tokens, each of two that are alike likely, or one that is nearly sure."""
+    with TemporaryDirectory() as folder:
+        society = Society(Path(folder) / "run.db")
+        society.member("a", model="small")
+        likely = 0.5 + 0.49 * size
+        for tick in range(10):
+            drawn = [log(likely if luck.random() < likely else 1 - likely) for _ in range(40)]
+            society.act("a", tick, calls=[{"form": '{"text":200}', "logprobs": drawn}])
+        with society.run() as record:
+            *_, found = surprisal(record)
+    return float(found.value == 0)
+
+
+def going(luck: Random, size: float) -> float:
+    """Sixty choices of two, each with its prompt; these make one likelier, or are all the same to the model."""
+    with TemporaryDirectory() as folder:
+        society = Society(Path(folder) / "run.db")
+        society.member("a", model="small")
+        for tick in range(60):
+            first = 0.5 + size * luck.choice((-0.4, 0.4))
+            said = "yes" if luck.random() < first else "no"
+            call = {"messages": society.prompt(f"{tick}"), "text": said, "options": (log(first), log(1 - first))}
+            society.act("a", tick, calls=[call])
+        with society.run() as record:
+            found = next(choices(record, 99))
+    return float(found.null["p"])
+
+
 def decoyed(luck: Random, size: float) -> float:
     """Ten who know a number and speak of others: of seven digits, or of two, so that chance finds one in many texts."""
     low, high = (10, 99) if size else (1_000_000, 9_999_999)
@@ -331,6 +381,8 @@ def decoyed(luck: Random, size: float) -> float:
 
 RECORDED: dict[str, Case] = {
     "broken record": Case(broken, 1.0),
+    "prompts cut": Case(clipped, 1.0),
+    "texts without doubt": Case(doubtless, 1.0),
     "decoys found": Case(decoyed, 1.0),
     "coalition": Case(coalition, 0.8),
     "rewritten messages": Case(rewritten, 1.0),
@@ -339,6 +391,7 @@ RECORDED: dict[str, Case] = {
     "hidden bits that others act on": Case(
         partial(hidden, metric="covert.uptake", act="move of the others", pairs=30), 1.0
     ),
+    "choices that go with prompts": Case(going, 1.0),
     "rigged bids": Case(rigged, 1.0),
     "onset between conditions": Case(onset, 2.5),
     "private groups": Case(cliques, 1.0),

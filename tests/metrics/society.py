@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +29,7 @@ class Society:
         self.logs = [Log(table, self.store.put) for table in range(tables)]
         self.facts = [0] * tables
         self.places = [0] * tables
+        self.texts: set[str] = set()
         for log in self.logs:
             log.event(0, 0, "start", "", [])
 
@@ -102,6 +104,15 @@ class Society:
     def look(self, agent: str, tick: int, shows: Iterable[int], table: int = 0) -> None:
         """A decision after which nothing happens."""
         self.act(agent, tick, shows=shows, table=table)
+
+    def prompt(self, *texts: str) -> str:
+        """Messages with these texts, as a call names them; a text that is there already is not stored again."""
+        names = {text: blake2b(text.encode(), digest_size=16).digest() for text in texts}
+        for text, name in names.items():
+            if text not in self.texts:
+                self.store.put("texts", (name, text))
+                self.texts.add(text)
+        return orjson.dumps([["user", names[text].hex()] for text in texts]).decode()
 
     def run(self, secrets: Sequence[Secret] = ()) -> Run:
         """The run as a record."""

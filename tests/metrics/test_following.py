@@ -323,6 +323,7 @@ def test_a_run_that_has_not_started_is_not_waited_for(agora: Agora, tmp_path: Pa
         (["--every", "soon"], "--every 'soon' is no time to rest"),
         (["--metric", "./none.py:name"], "none.py"),
         (["--across", "a:b"], "--follow measures one run alone; name one, without --across"),
+        (["--chosen"], "--follow measures one run alone; name one, without --across and --chosen"),
     ],
 )
 def test_what_will_not_do_is_told(agora: Agora, tmp_path: Path, options: list[str], told: str) -> None:

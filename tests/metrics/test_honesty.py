@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +15,19 @@ from sim.metrics import honesty
 from sim.metrics.chosen import chosen_only
 from sim.metrics.frames import frames
 from sim.metrics.honesty import UNFIT, Thresholds, failure_ratio, verdict
-from sim.metrics.repetition import degenerate, gzip_ratio, longest_run, repeated_share, tokens, type_token_ratio
+from sim.metrics.repetition import (
+    degenerate,
+    gzip_ratio,
+    longest_run,
+    longest_stretch,
+    repeated_share,
+    tokens,
+    type_token_ratio,
+)
+from sim.metrics.substitutes import associated, default_outcome
 from sim.types import Measurement, Record
 from tests.metrics.society import Society, values
+from tests.sim.rows import call
 
 FAILED = ({"purpose": "act", "text": "perhaps"}, {"purpose": "rethink", "text": "perhaps"})
 MENDED = ({"purpose": "act", "text": "perhaps"}, {"purpose": "rethink"})
@@ -127,6 +138,91 @@ def test_thresholds_can_be_others(society: Society) -> None:
     assert verdict(found, Thresholds(default=0.2, agent=0.2)).value == 1
 
 
+# --- what stood in a model's place ---------------------------------------------------------------------------
+
+
+def test_defaults_by_round(society: Society) -> None:
+    """A round is the n-th decision of each agent: ann's first and third fail, bob's third; scripts and forced acts are
+    no rounds of a model."""
+    for tick, (ann, bob) in enumerate((("defaulted", "chosen"), ("retried", "chosen"), ("faulted", "defaulted"))):
+        society.act("rule", tick)
+        society.act("ann", tick, how=ann)
+        society.act("ann", tick + 100, how="forced")
+        society.act("bob", tick + 50, how=bob)
+    found = values(honesty.default_by_round(society.run()))
+    assert [(name[-7:], one.value, one.n) for name, one in found.items()] == [
+        ("round=1", 1 / 2, 2),
+        ("round=2", 0, 2),
+        ("round=3", 1, 2),
+    ]
+    assert found["honesty.default_by_round round=3"].decisions == (10, 12)
+
+
+def test_many_rounds_make_few_numbers(society: Society) -> None:
+    """41 decisions of ann, of which the last five fail, in rounds of five; bob has one."""
+    decided(society, good=36, failed=5)
+    society.act("bob", 1, calls=GOOD)
+    found = values(honesty.default_by_round(society.run()))
+    told = {name.partition("round=")[2]: (one.value, one.n) for name, one in found.items()}
+    assert len(told) == 9
+    assert (told["1 to 5"], told["36 to 40"], told["41 to 45"]) == ((0, 6), (4 / 5, 5), (1, 1))
+
+
+@pytest.mark.parametrize("many", [1, 9, 10, 11, 100, 101])
+def test_there_are_at_most_ten_of_them(society: Society, many: int) -> None:
+    decided(society, good=many)
+    found = list(honesty.default_by_round(society.run()))
+    assert len(found) <= 10
+    assert sum(one.n for one in found) == many
+
+
+def test_a_run_without_decisions_has_no_rounds(society: Society) -> None:
+    assert list(honesty.default_by_round(society.run())) == []
+
+
+def test_what_comes_of_defaults(tmp_path: Path) -> None:
+    """Four tables: shares of ½, 0, 1 and ½ less their mean, and rewards of 3, 4, 2 and 3: r = −1. Carl came late."""
+    society = Society(tmp_path / "run.db", tables=4)
+    society.member("ann", model="small")
+    society.member("carl", model="small")
+    for table, (bad, earned) in enumerate(((1, 3), (0, 4), (2, 2), (1, 3))):
+        for tick in range(2):
+            society.act("ann", tick, how="defaulted" if tick < bad else "chosen", table=table)
+        society.logs[table].event(1, 0, "rewards", "", {"ann": earned})
+    society.act("carl", 9, table=1)
+    (found,) = default_outcome(society.run(), 99)
+    assert (found.value, found.n, found.n_clusters) == (pytest.approx(-1), 4, 4)
+    assert found.excluded == {"agents not at all tables": 1}
+    assert found.null["p"] > 0.05, "four tables have 12 orders"
+
+
+def test_where_nothing_varies_nothing_comes_of_defaults(society: Society) -> None:
+    society.act("ann", 1, how="defaulted")
+    (found,) = default_outcome(society.run())
+    assert (found.value, found.flags) == (None, ("one table",))
+    assert associated(np.array([[0.5, 0.5], [0.1, 0.1]]), np.array([[1.0, 2.0], [1.0, 2.0]])) is None
+    assert associated(np.array([[0.5, 0.2]]), np.array([[0.1, 0.1]])) is None
+
+
+@given(st.permutations(range(5)), st.permutations(range(3)))
+def test_neither_agents_nor_tables_have_an_order(tables: list[int], agents: list[int]) -> None:
+    luck = np.random.default_rng(3)
+    given, earned = luck.random((3, 5)), luck.random((3, 5))
+    found, other = (
+        associated(*each, 19) for each in ((given, earned), [one[agents][:, tables] for one in (given, earned)])
+    )
+    assert found is not None
+    assert other is not None
+    assert found.stat == pytest.approx(other.stat)
+
+
+def test_calls_of_no_decision(society: Society) -> None:
+    society.act("ann", 1, calls=MENDED)
+    society.store.put("calls", call("ann", tick=7))
+    found = values(honesty.call_failures(society.run()))["honesty.calls_without_decision"]
+    assert (found.value, found.n) == (pytest.approx(1 / 3), 3)
+
+
 def test_refusals_errors_and_repetition(society: Society) -> None:
     form = '{"text":80}'
     said = ["I'm sorry, but I cannot do that.", "Good morning to all.", "no " * 30, "every word of this " + "x y " * 9]
@@ -166,6 +262,9 @@ def test_a_sound_record_has_no_faults(society: Society) -> None:
         (lambda it: it.act("ann", 1, recalls=[7, 8]), "2 absent facts recalled"),
         (lambda it: it.fact(1, "message", answers=[7]), "1 absent facts answered"),
         (lambda it: it.act("ann", 6, seen=2, shows=[it.fact(5, "message")]), "1 facts seen before they happened"),
+        (lambda it: it.act("ann", 6, seen=2, recalls=[it.fact(5, "message")]), "1 facts recalled before they happened"),
+        (lambda it: it.fact(2, "message", answers=[it.fact(5, "message")]), "1 facts answered before they happened"),
+        (lambda it: it.store.put("calls", call("nobody")), "1 calls of nobody"),
         (lambda it: it.logs[0].__setattr__("seq", 9), "8 gaps in the log"),
         (lambda it: it.logs[0]._hash.update(b"x"), "1 hashes broken"),
     ],
@@ -180,6 +279,12 @@ def test_what_is_wrong_is_counted(society: Society, wrong: Any, told: str) -> No
 def test_missing_calls_are_counted(society: Society) -> None:
     society.store.put("decisions", broken_decision())
     assert "2 calls missing" in whole(society).flags
+
+
+def test_calls_beyond_their_decision_are_counted(society: Society) -> None:
+    society.act("ann", 1, calls=GOOD)
+    society.store.put("calls", call("ann", 1, tick=1))
+    assert "1 calls beyond those of their decision" in whole(society).flags
 
 
 def broken_decision() -> tuple[Any, ...]:
@@ -203,6 +308,44 @@ def test_texts_at_their_edges() -> None:
     assert not degenerate("no " * 19)
     assert degenerate("no " * 20)
     assert not degenerate(" ".join(map(str, range(50))))
+
+
+@pytest.mark.parametrize(
+    ("text", "longest"),
+    [
+        *(("", 0), ("abc", 1), ("aab", 2), ("hahaha", 6), ("xabababy", 6), ("......", 6), ("abcabcab", 8)),
+        *(("abcdefghijkl" * 3, 36), ("abcdefghijklm" * 3, 1), ("é" * 7, 7)),
+    ],
+)
+def test_stretches(text: str, longest: int) -> None:
+    assert longest_stretch(text) == longest
+
+
+@pytest.mark.parametrize("unit", ["a", ".", "ha", "\\n", "[INST]", " ", "\n"])
+def test_a_word_that_is_one_thing_over_and_over_is_degenerate(unit: str) -> None:
+    """400 characters of it are, whatever stands beside them; 48 are not yet."""
+    assert degenerate(unit * (400 // len(unit)))
+    assert degenerate(f"Good morning! {unit * (400 // len(unit))}")
+    assert not degenerate(f"Good morning! {unit * (48 // len(unit))}.")
+
+
+@given(st.text("ab ", max_size=30), st.text("ab", min_size=1, max_size=4), st.integers(2, 9))
+def test_a_stretch_is_at_least_what_was_put_in(before: str, unit: str, times: int) -> None:
+    text = before + unit * times
+    assert len(unit) * times <= longest_stretch(text) <= len(text)
+    assert longest_stretch(text) == longest_stretch(text[::-1])
+
+
+def test_one_word_is_looked_at_and_a_vote_is_not(society: Society) -> None:
+    """Of a word of 400 characters, one of 50, an option of 400, and forty words that all differ."""
+    said = [("a" * 400, '{"text":500}'), ("a" * 50, '{"text":500}'), ("b" * 400, '{"choice":["x"]}')]
+    said.append((" ".join(map(str, range(40))), '{"text":500}'))
+    for tick, (text, form) in enumerate(said):
+        society.act("ann", tick, calls=[{"text": text, "form": form}])
+    found = values(honesty.repetition(society.run()))
+    assert (found["honesty.degenerate_text"].value, found["honesty.degenerate_text"].n) == (1 / 2, 2)
+    assert found["honesty.degenerate_text"].excluded == {"short answers": 1}
+    assert (found["honesty.repeated_bigrams"].value, found["honesty.repeated_bigrams"].n) == (0, 1)
 
 
 @given(st.lists(st.sampled_from("abcd"), min_size=2, max_size=30))

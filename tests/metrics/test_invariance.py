@@ -146,8 +146,10 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "sim.metrics.honesty:refusals",
             "sim.metrics.honesty:repetition",
             "sim.metrics.honesty:truncation",
+            "sim.metrics.prompts:reached",
             "sim.metrics.safety.costs:all",
             "sim.metrics.society.contributions:tokens",
+            "sim.metrics.substitutes:default_by_round",
         ),
     ),
     "verification/verification.yaml": (
@@ -179,10 +181,16 @@ WRITTEN = (
     "sim.metrics.analysis.failing:foretold",
     "sim.metrics.analysis.improvement:dynamics",
     "sim.metrics.analysis.improvement:loops",
+    "sim.metrics.analysis.passing:passed",
+    "sim.metrics.analysis.templates:choices",
     "sim.metrics.analysis.uncertainty:passed_on",
+    "sim.metrics.decoding:forced_tokens",
+    "sim.metrics.decoding:surprisal",
     "sim.metrics.privacy.unlearning:after_request",
+    "sim.metrics.retest:retest",
     "sim.metrics.safety.writers:all",
     "sim.metrics.society.opinions:all",
+    "sim.metrics.substitutes:default_outcome",
 )
 """On a run written by hand."""
 BY_HAND = {
@@ -216,6 +224,7 @@ OF_SEVERAL = {
     "sim.metrics.collusion.rigging:against": "test_rigging:test_p_is_the_rank_among_competitors",
     "sim.metrics.luck:compared": "test_luck:test_forks_part_where_a_change_reaches_and_nowhere_without",
     "sim.metrics.privacy.tradeoff:compared": "test_across:test_fronts_of_conditions",
+    "sim.metrics.retest:across": "test_retest:test_forks_ask_again",
     "sim.metrics.safety.attacked:compared": "test_across:test_under_attack_pairs_are_found_whatever_their_order",
     "sim.metrics.safety.proposals:compared": "test_across:test_swapped_orders_of_runs",
     "sim.metrics.society.contributions:compared": "test_across:test_several_families_are_clusters",
@@ -225,6 +234,7 @@ OF_SEVERAL = {
 """Where runs are given in another order too."""
 ALIKE = {
     "sim.metrics.analysis.offpolicy:compared": "the first of two runs is the behaviour: the order says which is which",
+    "sim.metrics.analysis.rewording:compared": "the first run is in the original words: the order says which is which",
     "worlds.privacy.attacks:compared": "as `sim.metrics.safety.attacked:compared`, which it calls",
     "worlds.privacy.attacks:tradeoff": "as `sim.metrics.privacy.tradeoff:compared`, which it calls",
 }
@@ -259,14 +269,19 @@ def test_nor_on_a_run_written_by_hand(tmp_path: Path) -> None:
     for agent in ("one-1", "one-2", "two-1", "two-2"):
         street = f"{agent.replace('-', ' ')} Willow Garden Lane"
         secret = Secret(subject=agent, attribute="street", value=street, holder=agent)
-        society.member(agent, role=agent[:3], secrets=[secret])
+        society.member(agent, role=agent[:3], model="small", secrets=[secret])
     for table in range(3):
         before: list[int] = []
+        society.logs[table].event(0, 0, "rewards", "", {"one-1": luck.random(), "two-2": luck.random()})
         for tick in range(1, 25):
             agent = ("one-1", "one-2", "two-1", "two-2")[tick % 4]
             if tick == 12:
                 society.logs[table].event(tick, 0, "change", "", {"do": "say", "text": "Forget it."})
-            calls = [{"logprobs": [log(luck.uniform(0.3, 1))]}]
+            form = '{"text":80}' if tick % 5 else '{"choice":["yes","no"]}'
+            asked, said = society.prompt(f"question {tick % 7}"), ("yes", "no")[tick % 2]
+            logprobs = [log(luck.uniform(0.3, 1)) for _ in range(20)]
+            call = {"logprobs": logprobs, "form": form, "messages": asked, "text": said}
+            calls = [{**call, "options": (log(0.4), log(0.6)) if tick % 3 else (log(0.8), log(0.2))}]
             how = "defaulted" if luck.random() < 0.3 else "chosen"
             key, shows = f"k{tick % 3}", before[-3:]
             society.act(agent, tick, shows=shows, how=how, key=key, calls=calls, table=table)

@@ -199,9 +199,34 @@ def test_a_metric_of_ones_own_on_stored_runs(here: Path, agora: Agora) -> None:
     assert "failed: ValueError: no such thing" in agora("measure", "c1", "--metric", "./mine.py:broken").out
 
 
+def test_each_number_again_of_what_was_chosen(here: Path, agora: Agora) -> None:
+    """Most answers are garbage; of what is about honesty nothing is said again, nor where all is chosen."""
+    (here / "mine.py").write_text(
+        METRIC.replace("def broken", "def chosen(record):\n    yield from both(secrets)(record)\n\ndef broken")
+        + "from sim.metrics.chosen import both\n"
+    )
+    models = "models={m: {engine: synthetic, garbage: 0.7}}"
+    cast = "cast=[{name: a, count: 2, agent: agents.llm:LLMAgent, model: m, think: 1}]"
+    agora("run", "coins.yaml", "-q", "--name", "bad", "--set", models, "--set", cast)
+    metrics = [
+        *("--metric", "./mine.py:secrets", "--metric", "./mine.py:broken"),
+        *("--metric", "sim.metrics.honesty:stale_rate"),
+    ]
+    said = agora("measure", "bad", "--chosen", *metrics).out.splitlines()
+    plain, again = (line.split() for line in said if line.startswith(" secrets"))
+    assert (plain[1:], again[1:4]) == (["0", "8"], ["decisions", "chosen", "0"])
+    assert int(again[4]) < 8
+    assert sum("honesty." in line for line in said) == sum("failed:" in line for line in said) == 1
+    usual = agora("measure", "c1", "--chosen", *metrics).out
+    assert "chosen" not in usual
+    own = agora("measure", "bad", "--chosen", "--metric", "./mine.py:chosen").out
+    assert own.count("decisions chosen") == 1, "what says so by itself says it once"
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
+        (["--chosen", "--across", "a:b"], "--chosen is about metrics of single runs; leave --across out"),
         (["--metric", "./mine.py:number"], "--metric ./mine.py:number cannot be called"),
         (["--metric", "./mine.py:secret"], "did you mean secrets?"),
         (["--metric", "honesty"], "'honesty' names nothing; write module:Name"),

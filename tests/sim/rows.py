@@ -49,8 +49,9 @@ def call(agent, number=0, *, messages="[]", form='{"choice":["yes","no"]}', purp
         *(more.get("tbl", 0), agent, more.get("tick", 0), 0, number, purpose, "small", ""),
         more.get("digest", b"\x01" * 16),
         *(messages, form, more.get("sampling", SAMPLING), 5, more.get("text", "yes"), finish, error),
-        *(None, encode_tokens((5, 49151)), encode_logprobs(more.get("logprobs", (-0.5, -0.1))), "processed"),
-        *(encode_options(more.get("options", ())), 10, 4, 2, 0.25, "", more.get("source", "engine")),
+        *(None, encode_tokens(more.get("ids", (5, 49151))), encode_logprobs(more.get("logprobs", (-0.5, -0.1)))),
+        *(more.get("distribution", "processed"), encode_options(more.get("options", ()))),
+        *(more.get("prompt_tokens", 10), 4, 2, 0.25, "", more.get("source", "engine")),
     )
 
 

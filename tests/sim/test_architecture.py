@@ -15,7 +15,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 OURS = ("sim", "agents", "worlds", "training", "ui")
 
-PURE = {"sim.types", "sim.streams", "sim.quantities", "sim.answers", "sim.intervals", "sim.fingerprint", "sim.cores"}
+PURE = {
+    *("sim.types", "sim.streams", "sim.quantities", "sim.answers", "sim.intervals", "sim.fingerprint", "sim.cores"),
+    "sim.cuts",
+}
 """What agents and worlds may import of `sim`."""
 MAY: dict[str, set[str]] = {
     "sim": {"sim"},

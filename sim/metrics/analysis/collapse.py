@@ -15,12 +15,14 @@ Scores: TypeAlias = Sequence[Sequence[float]]
 
 
 def mutual_information(scores: Scores) -> float | None:
-    """Mean of ℓ(own) − log mean_j exp ℓ_ij, in nats, at most ln N: 0 says that answers ignore their prompts."""
-    scores = _square(scores)
-    n = len(scores)
-    if n < 2:
-        return None
-    return fsum(row[i] - _log_mean_exp(row) for i, row in enumerate(scores)) / n
+    """Mean of `informations`, in nats, at most ln N: 0 says that answers ignore their prompts."""
+    told = informations(scores)
+    return fsum(told) / len(told) if len(told) > 1 else None
+
+
+def informations(scores: Scores) -> list[float]:
+    """ℓ(own) − log mean_j exp ℓ_ij of each answer: how much likelier its own prompt makes it than all do."""
+    return [row[i] - _log_mean_exp(row) for i, row in enumerate(_square(scores))]
 
 
 def conditional_entropy(scores: Scores) -> float | None:

@@ -40,6 +40,8 @@ class Task(NamedTuple):
     """What an agent attempted once or several times."""
 
     table: int
+    item: str
+    """What it is, as Python writes it."""
     solved_at: int | None
     """Turn, from 0; None: never."""
     events: tuple[FactId, ...]
@@ -56,9 +58,12 @@ def tasks(record: Record) -> list[Task]:
             found.setdefault(key, []).append((item.fact.id, success))
     return [
         Task(
-            table, next((turn for turn, (_, done) in enumerate(tried) if done), None), tuple(fact for fact, _ in tried)
+            table,
+            item,
+            next((turn for turn, (_, done) in enumerate(tried) if done), None),
+            tuple(fact for fact, _ in tried),
         )
-        for (table, *_), tried in found.items()
+        for (table, _, item), tried in found.items()
     ]
 
 
