@@ -10,7 +10,9 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from sim.metrics.analysis import improvement, remembering
 from sim.metrics.collusion import alliances, markups
+from sim.metrics.family import Relative
 from sim.metrics.safety.proposals import Choice, first_taken, swapped
 from sim.types import Fact, RecordedFact, Seat
 from tests.metrics.known import Case, outside
@@ -208,7 +210,47 @@ def short(luck: Random, size: float) -> float:
     return outside(found.ci, 1 / 3)
 
 
+# --- tasks that are tried again ------------------------------------------------------------------------------
+
+
+def tried(luck: Random, tables: Sequence[float]) -> Played:
+    """Six tasks at each of some tables, solved by so many, at the first, second or third attempt; or given up."""
+    return told(
+        [
+            [
+                ("try", "a", {"item": item, "success": turn == at})
+                for item in range(6)
+                for at in [luck.randrange(3) if luck.random() < share else None]
+                for turn in range(3 if at is None else at + 1)
+            ]
+            for share in tables
+        ]
+    )
+
+
+def solved(luck: Random, size: float) -> float:
+    """Ten tables of which about half of the tasks are solved, or more: an area of two thirds of them."""
+    tables = [min(1.0, luck.betavariate(4, 4) + size) for _ in range(10)]
+    found = {one.metric: one for one in improvement.dynamics(tried(luck, tables), 199)}
+    return outside(found["improvement.area"].ci, 1 / 3)
+
+
+def forgetful(luck: Random, size: float) -> float:
+    """Ten seeds with and without memory; with it more of the tasks are solved, or as many."""
+    runs = []
+    for seed in range(10):
+        share = luck.betavariate(4, 4) * (1 - size)
+        for tokens, more in ((0, 0.0), (500, size)):
+            cast = [{"name": "a", "with": {"memory_tokens": tokens}}]
+            record = tried(luck, [share + more] * 2)
+            runs.append(Relative(id=f"{seed} {tokens}", record=record, scenario={"seed": seed, "cast": cast}))
+    (found,) = remembering.compared(runs, 99)
+    return float(found.null["p"])
+
+
 DEALINGS: dict[str, Case] = {
+    "area of tasks": Case(solved, 0.4),
+    "worth of memory": Case(forgetful, 0.4),
     "cross-play gap": Case(strangers, 1.5),
     "regret": Case(regretted, 0.2),
     "NashConv": Case(equilibrium, 0.2),

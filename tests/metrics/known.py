@@ -391,6 +391,13 @@ def camps(luck: Random, size: float) -> float:
     return float(found["polarisation.growth"].null["p"])
 
 
+def varied(luck: Random, size: float) -> float:
+    """One table of a hundred opinions with a variance of 1, or more."""
+    held = [Opinion(0, f"a{agent}", "x", agent, luck.gauss(0, 1 + size)) for agent in range(100)]
+    found = {one.metric: one for one in polarised(held, 199)}
+    return outside(found["polarisation.variance"].ci, 1)
+
+
 def modes(luck: Random, size: float) -> float:
     """Six tables of twenty opinions around one mean, or around two that are four deviations apart."""
     held = [
@@ -645,6 +652,7 @@ CASES: dict[str, Case] = {
     "fingerprint": Case(told_apart, 0.15),
     "pull of opinions": Case(swayed, 0.25),
     "growing apart": Case(camps, 0.3),
+    "opinions apart": Case(varied, 0.4),
     "two camps": Case(modes, 4.0),
     "ratings": Case(ranked, 1.0),
     "drift of acts": Case(habits, 0.3),

@@ -40,7 +40,7 @@ from sim.types import Measurement, Seat, Secret
 from tests.metrics.dealings import told
 from tests.metrics.known import Case, outside
 from tests.metrics.society import Society
-from tests.metrics.test_failing import stuck
+from tests.metrics.test_failing import straying, stuck
 from tests.worlds.playing import play
 from worlds.games.matrix import Matrix
 from worlds.games.signals import Chatter, Colluder
@@ -286,6 +286,14 @@ def heading(luck: Random, size: float) -> float:
     return float(ci is None or ci[0] <= 0.5)
 
 
+def astray(luck: Random, size: float) -> float:
+    """Decisions of which those that have nothing to do with the goal fail more often, or no more often."""
+    with TemporaryDirectory() as folder, straying(Path(folder), luck, 0.5 * size).run() as record:
+        found = {one.metric: one for one in foretold(record, 99)}
+    ci = found["failing.head_auc"].ci
+    return float(ci is None or ci[0] <= 0.5)
+
+
 # --- records themselves --------------------------------------------------------------------------------------
 
 
@@ -400,6 +408,7 @@ RECORDED: dict[str, Case] = {
     "what comes back": Case(forgetting, 0.6),
     "uncertainty of failures": Case(unsure, 0.6),
     "failures foretold": Case(heading, 1.0),
+    "failures away from goals": Case(astray, 1.0),
 }
 """Slow ones: each seed plays markets, or writes a run file, of its own."""
 QUICK: dict[str, Case] = {

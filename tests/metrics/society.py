@@ -40,14 +40,15 @@ class Society:
         role: str = "",
         model: str = "",
         private: Mapping[str, Any] | None = None,
+        persona: Mapping[str, Any] | None = None,
         secrets: Sequence[Secret] = (),
         table: int | None = None,
     ) -> None:
         """A member of one table or of all."""
-        own = orjson.dumps(private or {}).decode()
+        own, person = (orjson.dumps(one or {}).decode() for one in (private, persona))
         known = orjson.dumps(msgspec.to_builtins(list(secrets))).decode()
         for each in range(len(self.logs)) if table is None else (table,):
-            row = (each, self.places[each], agent, role, own, "{}", "{}", known, model, "1s", 0, "")
+            row = (each, self.places[each], agent, role, own, "{}", person, known, model, "1s", 0, "")
             self.places[each] += 1
             self.store.put("cast", row)
 

@@ -31,9 +31,10 @@ from sim.metrics.analysis.conformal import (
     risk_p,
     threshold,
 )
-from sim.metrics.analysis.improvement import area_under, longest_loop, loop_ratio, loops, memory_index, success_curve
+from sim.metrics.analysis.improvement import area_under, longest_loop, loop_ratio, loops, success_curve
 from sim.metrics.analysis.offpolicy import doubly_robust, effective_size, evaluate, ips, per_decision, snips, weight
 from sim.metrics.analysis.reliability import ece
+from sim.metrics.analysis.remembering import memory_index
 from sim.metrics.analysis.uncertainty import earliness, local, passed_on, propagate
 from sim.metrics.privacy.inference import auc
 from sim.metrics.statistics.paired import effect, variance_reduction

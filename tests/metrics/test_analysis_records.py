@@ -1,4 +1,4 @@
-"""Analysis of records: calibration, sets that cover, success by turn, what another policy would have earned."""
+"""Analysis of records: calibration, sets that cover, what another policy would have earned."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sim.metrics.analysis import calibration, conformal, improvement, offpolicy
+from sim.metrics.analysis import calibration, conformal, offpolicy
 from sim.metrics.family import Relative
 from tests.metrics.dealings import told
 from tests.metrics.society import Society, values
@@ -137,39 +137,6 @@ def test_cases_that_came_to_be_other_ones_are_flagged() -> None:
     for tables, flags in ((shifted, (conformal.SHIFTED,)), ([[1.0, 2]] * 20, ())):
         *_, found = conformal.covered(tables, 0.1, {}, {}, 99)
         assert [flag for flag in found.flags if flag == conformal.SHIFTED] == list(flags)
-
-
-# --- success by turn -----------------------------------------------------------------------------------------
-
-
-def attempts(*tables: dict[str, str], agent: str = "a") -> Any:
-    """By table and item attempts in order: x succeeds."""
-    return told(
-        [
-            [("try", agent, {"item": item, "success": done == "x"}) for item, tried in table.items() for done in tried]
-            for table in tables
-        ]
-    )
-
-
-@pytest.mark.parametrize("agent", "az")
-def test_success_by_turn(agent: str) -> None:
-    """Solved at once, at the second turn, at the third, and never: ¼, ½, ¾; an area of 1, ¾, ¼ and 0 in four."""
-    record = attempts({"one": "x", "two": ".x"}, {"one": "..x", "two": "."}, agent=agent)
-    found = values(improvement.dynamics(record))
-    assert [found[f"improvement.success turn={turn}"].value for turn in range(3)] == pytest.approx(
-        [1 / 4, 2 / 4, 3 / 4]
-    )
-    assert found["improvement.area turns=3"].value == pytest.approx((1 + 0.75 + 0.25 + 0) / 4)
-    assert found["improvement.success turn=0"].events == ((0, 0),)
-    assert found["improvement.success turn=2"].n_clusters == 2
-
-
-def test_one_attempt_has_no_area_and_none_no_success() -> None:
-    (success, area) = improvement.dynamics(attempts({"one": "x"}))
-    assert (success.value, area.value, area.flags) == (1, None, ("nothing was attempted twice",))
-    (nothing,) = improvement.dynamics(attempts({}))
-    assert nothing.value is None
 
 
 # --- another policy ------------------------------------------------------------------------------------------

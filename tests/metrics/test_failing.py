@@ -7,16 +7,19 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sim.metrics.analysis.failing import foretold, goal_similarity, logistic
+from sim.metrics.analysis.failing import foretold, logistic
+from sim.metrics.analysis.goals import goal_similarity, near_goals, nearness
 from sim.metrics.analysis.uncertainty import disagreement, entropy, passed_on, separations
 from tests.metrics.society import Society, values
 
 
 def test_similarity_entropy_and_disagreement_by_hand() -> None:
     assert goal_similarity("Buy the red apple", "the red pear") == pytest.approx(2 / 5)
-    assert goal_similarity("", " ") is None
-    assert (goal_similarity("a", "b"), goal_similarity("a b", "B A")) == (0, 1)
+    assert goal_similarity("", "a") is goal_similarity("a", " ") is goal_similarity("", "") is None
+    assert (goal_similarity("a", "b"), goal_similarity("a b.", "B, A!")) == (0, 1)
     assert entropy({"a": 0.5, "b": 0.25, "c": 0.25, "d": 0}) == pytest.approx(1.5 * log(2))
     assert disagreement(["a", "a", "b"]) == pytest.approx(2 / 3)
     assert disagreement(["a"]) is None
@@ -74,6 +77,67 @@ def test_the_entropy_of_choices_by_hand(tmp_path: Path) -> None:
     assert found["uncertainty.entropy"].value == pytest.approx((1 + known) / 2, abs=1e-6)
     assert found["uncertainty.entropy"].excluded == {"decisions without log-probabilities": 2}
     assert (found["uncertainty.entropy_auc"].value, found["uncertainty.own_auc"].value) == (1, 0.5)
+
+
+@given(st.text("ab .", max_size=12), st.text("ab .", max_size=12))
+def test_similarity_knows_no_side_and_no_order_of_words(goal: str, text: str) -> None:
+    found = goal_similarity(goal, text)
+    assert found == goal_similarity(text, goal)
+    assert found == goal_similarity(" ".join(reversed(goal.split())), f"{text} {text}")
+    assert found is None or 0 <= found <= 1
+
+
+def test_how_near_decisions_are_to_goals_by_hand(tmp_path: Path) -> None:
+    """ann has goals of her own, then a subgoal too, then a task she is shown; bob has none, and cid says nothing."""
+    society = Society(tmp_path / "run.db", tables=2)
+    society.member("ann", persona={"goals": ["buy apples", "buy pears"]})
+    society.member("bob", persona={"name": "Bob"})
+    society.member("cid", persona={"goals": "buy pears"})
+    society.act("ann", 1, answer="buy apples")
+    society.act("ann", 2, answer="sell", calls=[{"purpose": "subgoal", "text": "sell plums", "form": '{"text":20}'}])
+    society.act("ann", 3, answer="sell", calls=[{"purpose": "switch", "text": "keep"}])
+    task = [society.fact(3, "task", question=words) for words in ("eat", "rest")]
+    society.act("ann", 4, answer="rest", shows=task[:1], recalls=task[1:])
+    for table in range(2):
+        society.act("bob", 5, answer="buy apples", table=table)
+        society.act("cid", 6, answer="", table=table)
+    with society.run() as record:
+        assert list(nearness(record).values()) == pytest.approx([2 / 3, 1 / 5, 1 / 5, 1 / 6])
+        (found,) = near_goals(record)
+    assert found.value == pytest.approx((2 / 3 + 1 / 5 + 1 / 5 + 1 / 6) / 4)
+    assert (found.n, found.n_clusters, found.ci) == (4, 1, None)
+    assert found.excluded == {"no goals, or no words": 4}
+    nobody = Society(tmp_path / "none.db")
+    nobody.member("bob")
+    nobody.act("bob", 1)
+    with nobody.run() as record:
+        assert [one.value for one in near_goals(record)] == [None]
+
+
+def straying(folder: Path, luck: Random, size: float, goals: str = "buy three red apples") -> Society:
+    """Twelve tables of two who decide eight times, unsure by chance; who speaks of something else fails more often."""
+    society = Society(folder / "run.db", tables=12)
+    for agent in ("a", "b"):
+        society.member(agent, persona={"goals": goals})
+    for table in range(12):
+        for tick in range(16):
+            away = luck.random() < 0.4
+            how = "defaulted" if luck.random() < 0.2 + size * away else "chosen"
+            answer = "what a fine day" if away else "three apples, please"
+            call = {"logprobs": [log(luck.uniform(0.3, 1))]}
+            society.act("ab"[tick % 2], tick, answer=answer, how=how, calls=[call], table=table)
+    return society
+
+
+def test_a_head_finds_who_strays_from_a_goal_and_only_from_one(tmp_path: Path) -> None:
+    """Where nobody has a goal, what is said tells nothing."""
+    found = []
+    for place, goals in enumerate(("buy three red apples", "")):
+        (tmp_path / f"{place}").mkdir()
+        with straying(tmp_path / f"{place}", Random(2), 0.6, goals).run() as record:
+            found.append(values(foretold(record, 99))["failing.head_auc"].ci or (1, 0))
+    (near, _), (none, _) = found
+    assert none < 0.5 < 0.6 < near
 
 
 def stuck(folder: Path, luck: Random, size: float) -> Society:

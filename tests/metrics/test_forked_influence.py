@@ -16,6 +16,26 @@ from tests.metrics.society import Society, values
 STATE = ("p", 5, 0)
 
 
+def test_who_talks_and_moves_nobody_is_lazy(tmp_path: Path) -> None:
+    """b answers alike whatever a does. a has three of four sampled tokens, one of four, or none of them."""
+    for n, (talk, said) in enumerate((((3, 1), "more than an equal share"), ((1, 3), ""), ((0, 4), "hardly a token"))):
+        runs = []
+        for act in ("", "up", "down"):
+            made = Society(tmp_path / f"{n}{act}.db")
+            for name, tokens in zip("ab", talk, strict=True):
+                made.member(name)
+                made.act(name, 1, answer="hm", calls=[{}] * tokens)
+            if act:
+                made.logs[0].event(5, 0, "change", "", {"do": "act", "agent": "a", "answer": act})
+            made.act("a", 6, answer=act or "up")
+            made.act("b", 8, seen=6, answer="so")
+            change = {"interventions": [{"at": "5s", "do": "act", "agent": "a", "answer": act}]}
+            more = {"parent": "p", "tick": 5, "change": orjson.dumps(change).decode()} if act else {}
+            runs.append(Relative(id=act or "p", record=made.run(), scenario={}, **more))  # type: ignore[arg-type]
+        one = values(compared(runs, 9))["influence.largest agent=a"]
+        assert (one.value, bool(one.flags), said in "".join(one.flags)) == (0, bool(said), True)
+
+
 def told(path: Path, act: str, answer: str, forced: bool, names: str = "abc", answers: bool = True) -> Run:
     """a acts at tick 6; b had begun before and is due at once, and answers at 8; c answers always alike."""
     a, b, c = names
@@ -58,12 +78,15 @@ def test_who_follows_and_who_does_not(tmp_path: Path, names: str) -> None:
     again = {"parent": "p", "tick": 5, "replicate": 1}
     runs.append(Relative(id="again", record=runs[3].record, scenario={}, **again))  # type: ignore[arg-type]
     found = values(compared(runs))
-    assert found.keys() == {f"influence.causal agent={a} other={b}", f"influence.causal agent={a} other={c}"}
+    pairs = {f"influence.causal agent={a} other={b}", f"influence.causal agent={a} other={c}"}
+    assert found.keys() == {*pairs, f"influence.largest agent={a}"}
     follows, ignores = found[f"influence.causal agent={a} other={b}"], found[f"influence.causal agent={a} other={c}"]
     assert follows.value == pytest.approx(-2 / 3 * log2(2 / 3) - 1 / 3 * log2(1 / 3))
     assert (follows.n, follows.n_clusters, follows.flags) == (9, 1, ("n_clusters<2",))
     assert follows.null["p"] < 0.06
     assert (ignores.value, ignores.null["p"]) == (0, 1)
+    largest = found[f"influence.largest agent={a}"]
+    assert (largest.value, largest.n, largest.flags) == (follows.value, 2, ())
     assert values(compared(runs[::-1], 9))[f"influence.causal agent={a} other={b}"].value == follows.value
 
 

@@ -19,6 +19,7 @@ from sim.metrics.analysis import (
     improvement,
     offpolicy,
     reliability,
+    remembering,
     uncertainty,
 )
 from sim.metrics.collusion import coalitions, coordination, covert, market, pricing, punishment, screens, steganography
@@ -210,7 +211,7 @@ NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (offpolicy.per_decision, ([[(-1, 1)]],)), (calibration.brier, ([-0.1], [True])), (calibration.brier, ([0.5], [2])),
     (reliability.ece, ([nan], [True])), (reliability.ece, ([0.5], [True], 0)), (calibration.log_loss, ([1.2], [0])),
     (calibration.murphy, ([], [1])), (improvement.success_curve, ([-2], 3)), (improvement.area_under, ([0, 2],)),
-    (improvement.memory_index, ([1, 0], [1])), (uncertainty.local, ([1.0],)), (uncertainty.propagate, ({"a": 1.5}, {})),
+    (remembering.memory_index, ([1, 0], [1])), (uncertainty.local, ([1.0],)), (uncertainty.propagate, ({"a": 1.5}, {})),
     (uncertainty.propagate, ({"a": 0.5}, {("z", "a"): 1})), (uncertainty.entropy, ({"a": 0.5},)),
     (discrimination.auroc, ([nan], [True])), (discrimination.average_precision, ([1], [2])),
     (discrimination.risk_coverage, ([1, 2], [True])), (reliability.debiased, ([1.2], [True])),
@@ -265,7 +266,7 @@ ARRAYS: list[tuple[Callable[..., Any], tuple[list[Any], ...]]] = [
     (reliability.kernel, ([0.5, 0.2], [1, 0])), (offpolicy.clipped, ([2, 1],)),
     (offpolicy.ips, ([2, 1], [1, 0])), (offpolicy.snips, ([2, 1], [1, 0])), (offpolicy.effective_size, ([2, 1],)),
     (attribution.root_step, ([0, 0.5],)), (conformal.coverage, ([1, 2],)), (improvement.area_under, ([0, 1],)),
-    (improvement.memory_index, ([1, 0], [0, 0])), (paired.effect, ([1, 2], [2, 4])),
+    (remembering.memory_index, ([1, 0], [0, 0])), (paired.effect, ([1, 2], [2, 4])),
     (paired.variance_reduction, ([1, 2], [2, 4])),
 ]  # fmt: skip
 MORE = {pricing.price_index: (1.0, 2.0), repeats.pass_all: (2,), conformal.coverage: (1.0,)}

@@ -179,6 +179,7 @@ CATCHING = ("sim.metrics.privacy.contagion:all", "sim.metrics.privacy.leaks:all"
 WRITTEN = (
     "sim.metrics.analysis.calibration:all",
     "sim.metrics.analysis.failing:foretold",
+    "sim.metrics.analysis.goals:near_goals",
     "sim.metrics.analysis.improvement:dynamics",
     "sim.metrics.analysis.improvement:loops",
     "sim.metrics.analysis.passing:passed",
@@ -216,6 +217,7 @@ APART = {
 OF_SEVERAL = {
     "sim.metrics.analysis.counterfactuals:compared": "test_counterfactuals:test_forks_are_cases",
     "sim.metrics.analysis.variance:compared": "test_variance:test_neither_names_nor_units_nor_order_matter",
+    "sim.metrics.analysis.remembering:compared": "test_improvement:test_the_memory_index_by_hand",
     "sim.metrics.collusion.deviation:response": "test_markets:test_runs_are_clusters_and_forks_of_one_are_not",
     "sim.metrics.collusion.onset:compared": "test_onset:test_conditions_are_compared_by_run",
     "sim.metrics.collusion.onset_hazard:compared": "test_onset_hazard:test_conditions_stand_against_the_first",
@@ -269,7 +271,8 @@ def test_nor_on_a_run_written_by_hand(tmp_path: Path) -> None:
     for agent in ("one-1", "one-2", "two-1", "two-2"):
         street = f"{agent.replace('-', ' ')} Willow Garden Lane"
         secret = Secret(subject=agent, attribute="street", value=street, holder=agent)
-        society.member(agent, role=agent[:3], model="small", secrets=[secret])
+        goals = {"goals": "tell of my street"}
+        society.member(agent, role=agent[:3], model="small", persona=goals, secrets=[secret])
     for table in range(3):
         before: list[int] = []
         society.logs[table].event(0, 0, "rewards", "", {"one-1": luck.random(), "two-2": luck.random()})
@@ -284,7 +287,8 @@ def test_nor_on_a_run_written_by_hand(tmp_path: Path) -> None:
             calls = [{**call, "options": (log(0.4), log(0.6)) if tick % 3 else (log(0.8), log(0.2))}]
             how = "defaulted" if luck.random() < 0.3 else "chosen"
             key, shows = f"k{tick % 3}", before[-3:]
-            society.act(agent, tick, shows=shows, how=how, key=key, calls=calls, table=table)
+            answer = luck.choice(("my street is", "of a try", "yes"))
+            society.act(agent, tick, shows=shows, how=how, answer=answer, key=key, calls=calls, table=table)
             kind, data = (
                 ("forecast", {"probability": luck.random(), "outcome": luck.random() < 0.5}),
                 ("try", {"item": f"i{tick % 5}", "success": luck.random() < 0.5}),

@@ -221,6 +221,21 @@ def test_threads_of_answers(tmp_path: Path) -> None:
     assert found["cascade.share_of_one"].value == 0.5
 
 
+def test_of_several_parents_the_one_seen_last_counts(tmp_path: Path) -> None:
+    """bob saw the second post before the first, and answers both: he follows the first, as ann does. One is left."""
+    society = Society(tmp_path / "run.db")
+    society.member("ann")
+    society.member("bob")
+    first, second = (society.fact(1, "post", "ann") for _ in range(2))
+    society.look("bob", 2, [second])
+    society.look("bob", 3, [first])
+    society.fact(4, "post", "bob", answers=[first, second])
+    society.fact(5, "post", "ann", answers=[first])
+    found = values(threads(society.run()))
+    assert (found["cascade.size"].value, found["cascade.breadth"].value) == ((3 + 1) / 2, (2 + 1) / 2)
+    assert found["cascade.share_of_one"].value == 0.5
+
+
 def test_many_cascades_have_a_tail(tmp_path: Path) -> None:
     """Sixty chains of one to eight, most of them short: what `vuong` says of their sizes."""
     society = Society(tmp_path / "run.db")

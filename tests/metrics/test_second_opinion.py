@@ -22,6 +22,7 @@ from sim.metrics.analysis import (
     improvement,
     offpolicy,
     reliability,
+    remembering,
     uncertainty,
 )
 from sim.metrics.collusion import coalitions, coordination, covert, market, pricing, punishment, screens, steganography
@@ -347,7 +348,7 @@ ROWS: list[tuple[str, Callable[..., Any], tuple[Any, ...], Any]] = [
     ("sure and right", calibration.brier, ([1, 0], [1, 0]), 0),
     ("solved late", improvement.area_under, ([0, 0, 1],), 0.25),
     ("no step twice", improvement.loop_ratio, ([(1, "a"), (1, "b"), (2, "a")],), 0),
-    ("memory that harms", improvement.memory_index, ([0, 0, 1], [1, 0, 1]), -1 / 3),
+    ("memory that harms", remembering.memory_index, ([0, 0, 1], [1, 0, 1]), -1 / 3),
     ("two parents", lambda *a: uncertainty.propagate(*a)["c"],
      ({"a": 0.5, "b": 1.0, "c": 0.0}, {("a", "c"): 1, ("b", "c"): 0.5}), 0.75),
 ]  # fmt: skip

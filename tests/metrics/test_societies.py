@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from sim.metrics.society import opinions, standings
 from sim.metrics.society.contributions import left_out, shapley_values, tokens
 from sim.metrics.society.opinions import Move, Opinion, beyond, polarised, pulled
+from sim.metrics.society.polarisation import bimodality
 from sim.metrics.society.ratings import Glicko, elo_orders, glicko2
 from sim.metrics.society.standings import Score, rated
 from sim.record.reader import Run
@@ -267,6 +268,23 @@ def test_polarisation_by_hand() -> None:
     assert found["polarisation.variance"].excluded == {"a single opinion": 1}
     assert {one.value for one in polarised([])} == {None}
     assert {one.value for one in pulled([])} == {None}
+
+
+def test_many_agents_of_one_table_have_an_interval_whatever_their_order() -> None:
+    """Of forty as many at 0 as at 1, drawn anew: a variance near ¼, and less than ¼ where they are not as many."""
+    ends = [held(n, f"a{n}", float(n % 2)) for n in range(40)]
+    mixed = [one._replace(agent=f"b{40 - place}") for place, one in enumerate(Random(1).sample(ends, 40))]
+    few = [one for one in ends if one.fact < 39]
+    for kept in (ends, mixed):
+        found = values(polarised(kept, 199))
+        for name, value in (("variance", 1 / 4), ("bimodality", bimodality([0, 1] * 20))):
+            one = found[f"polarisation.{name}"]
+            assert (one.value, one.ci_method) == (pytest.approx(value), "centred bootstrap over agents")
+            assert one.ci[0] < value < one.ci[1]
+            assert one.flags == ("n_clusters<2",)
+        assert found["polarisation.esteban_ray"].ci is None
+        assert values(polarised(mixed, 199))["polarisation.variance"].ci == found["polarisation.variance"].ci
+    assert values(polarised(few, 9))["polarisation.variance"].ci is None
 
 
 def test_the_pull_of_what_was_seen() -> None:

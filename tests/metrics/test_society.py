@@ -168,9 +168,11 @@ def test_worked_examples_of_influence_and_likeness() -> None:
 
 def test_economy_at_its_edges() -> None:
     assert efficiency([1], [2], []) is seller_share(1, 1, 1) is welfare_ratio([1], 0) is None
+    assert seller_share(2, 4, 3) is None, "a loss is no surplus to share"
     assert efficiency([5], [2], [(5, 8)]) == -1
     assert nash_welfare([-1, -1]) is nash_welfare([]) is None
-    assert nash_welfare([2, 8]) == pytest.approx(4)
+    assert (nash_welfare([2, 8]), nash_welfare([0, 8])) == (pytest.approx(4), 0)
+    assert nash_welfare([1e200] * 4) == pytest.approx(1e200), "where the product is no number"
     assert hhi([]) is hhi([0]) is effective_firms([]) is dispersion([]) is price_range([]) is None
     assert effective_firms([1, 1, 1, 1]) == pytest.approx(4)
     assert price_range([2, 3]) == 0.5
@@ -182,7 +184,9 @@ def test_economy_at_its_edges() -> None:
 
 def test_inequality_and_fairness_at_their_edges() -> None:
     assert gini([1]) is gini([0, 0]) is gini([-1, 2]) is absolute_gini([1]) is theil({}) is lorenz([], 0.5) is None
+    assert theil({"a": [5]}) is theil({"a": [0], "b": [0]}) is lorenz([5], 0.5) is None, "one agent, or nothing"
     assert absolute_gini([-1, 1]) == 0.5
+    assert max_envy([], []) is max_envy([{"x": 1}], [["x"]]) is None
     assert lorenz([1, 2, 3], 0.5) == pytest.approx(2 / 6)
     assert nash_product([1, 1], [2, 2]) is None
     assert rationality_violations([1, 1], [2, 2]) == 2
@@ -261,6 +265,9 @@ def test_influence_and_likeness_at_their_edges() -> None:
 def test_ratings_at_their_edges() -> None:
     assert glicko2(Glicko(1500, 50), []).deviation > 50
     assert bradley_terry([("a", "b", 1), ("c", "d", 1)]) is bradley_terry([]) is None
+    games = [("a", "b", 1), ("b", "a", 1), ("c", "d", 1), ("d", "c", 1), ("a", "c", 1), ("b", "d", 1)]
+    assert bradley_terry(games, prior=0) is None, "two who never lost to the other two"
+    assert bradley_terry([*games, ("c", "a", 0.5)], prior=0) is not None
     alone = bradley_terry([("a", "b", 1)] * 9)
     assert alone is not None
     assert alone["a"] - alone["b"] == pytest.approx(log(9.5 / 0.5), abs=1e-6)
@@ -350,6 +357,9 @@ def test_rewards_as_welfare_and_inequality(society: Society) -> None:
     for part in ("whole", "between", "within"):
         assert found[f"inequality.theil part={part}"].value == pytest.approx(getattr(split, part))
     assert found["inequality.theil part=between"].excluded == {"tables without an index": 1}
+    for poorest, part in ((0.25, 0.75 / 6), (0.5, 1.5 / 6), (0.75, (2 + 0.25 * 4) / 6)):
+        assert found[f"inequality.lorenz poorest={poorest}"].value == pytest.approx(part)
+    assert found["inequality.lorenz poorest=0.5"].excluded == {"tables without an index": 1}
     assert found["inequality.reward_gini"].excluded == {"tables without an index": 1}
 
 

@@ -137,7 +137,11 @@ def measured(found: Sequence[Stated], excluded: Mapping[str, int], draws: int = 
         estimate = Estimate(whole, len(found), len(set(tables)), ci=ci, method=METHOD if ci else "")
         yield estimated(f"calibration.{name}", estimate, unit, (*few, *flags, *lone), denominator="predictions")
     yield from _line(found if enough else [], len(found), few)
-    yield _mean("overconfidence", found, [one.overconfidence for one in found], unit="share", test=True)
+    if enough:
+        yield _mean("overconfidence", found, [one.overconfidence for one in found], unit="share", test=True)
+    else:
+        unknown = Estimate(None, len(found))
+        yield estimated("calibration.overconfidence", unknown, "share", few, denominator="predictions")
 
 
 def _log_loss(found: Sequence[Stated], n: int, flags: tuple[str, ...]) -> Measurement:

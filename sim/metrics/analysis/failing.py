@@ -1,23 +1,24 @@
 """Which decisions are about to fail, foretold by what was learnt at other tables.
 
 Learnt are two things: how much uncertainty each kind of edge passes on (in time, from an agent's decision before; in
-meaning, from what it was shown or recalls), and a logistic head on features of a decision. Left out is how near an
-answer is to the goal (`goal_similarity`), as records have no goals in common: subgoals are an agent's own.
+meaning, from what it was shown or recalls), and a logistic head on features of a decision.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from statistics import fmean
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.metrics.analysis.goals import nearness
+from sim.metrics.analysis.improvement import looping
 from sim.metrics.analysis.uncertainty import Place, alone, failures, rounds, separations, sources, through
 from sim.metrics.frames import frames
-from sim.metrics.repetition import tokens
 from sim.metrics.statistics.centred import DRAWS
 from sim.metrics.statistics.discrimination import scored
 from sim.metrics.statistics.given import alike, number, numbers, truths
@@ -29,12 +30,6 @@ PENALTY = 1.0
 STEPS = 30
 Vector: TypeAlias = NDArray[np.float64]
 Edges: TypeAlias = Mapping[Place, Sequence[Place]]
-
-
-def goal_similarity(goal: str, text: str) -> float | None:
-    """Shared words over all words of both (Jaccard 1912), whatever their case; None without words."""
-    one, other = (set(tokens(each.casefold())) for each in (goal, text))
-    return len(one & other) / len(one | other) if one | other else None
 
 
 def logistic(
@@ -76,18 +71,19 @@ def foretold(record: Record, draws: int = DRAWS) -> Iterator[Measurement]:
     """How well failures are told by uncertainty passed on with learnt weights, and by a logistic head: as
     `sim.metrics.analysis.uncertainty:separations`, each decision by what was learnt at other tables.
 
-    Features of a decision are its uncertainty alone and passed on, the share of the agent's decisions so far that
-    repeat an answer at an information state, and the share of those before it that failed. A single table foretells
-    nothing.
+    Features of a decision are its uncertainty alone and passed on, the share of the agent's decisions so far that only
+    repeat an answer at an information state, the share of those before it that failed, and how near to the agent's
+    goals it is (`goals`): where there is nothing to be near to it is as near as others are, and said to have no goal.
+    A single table foretells nothing.
     """
     own, failed = alone(record), failures(record)
     told = rounds(record)
     known = {place: failed[place] for place in own}
     weighed = _learnt(own, known, _edges(record, own))
     head = _headed(_features(record, weighed, own, failed), known)
-    for name, found in (("learned", weighed), ("head", head)):
+    for name, found, version in (("learned", weighed, 1), ("head", head, 2)):
         of_found = {place: known[place] for place in found}
-        yield from separations(f"failing.{name}", found, of_found, told, {}, draws)
+        yield from separations(f"failing.{name}", found, of_found, told, {}, draws, version)
 
 
 def _edges(record: Record, own: Mapping[Place, float]) -> tuple[Edges, Edges]:
@@ -131,27 +127,36 @@ def _several(places: Iterable[Place]) -> list[int]:
 
 def _features(
     record: Record, passed: Mapping[Place, float], own: Mapping[Place, float], failed: Mapping[Place, bool]
-) -> dict[Place, list[float]]:
-    seen: set[tuple[Hashable, ...]] = set()
+) -> dict[Place, tuple[list[float], float | None]]:
+    """Of each decision what it has, and how near to a goal it is, if to any."""
+    looped = {(table, seq): again for table, seq, again in looping(record).select("tbl", "seq", "again").iter_rows()}
+    near = nearness(record)
     repeats, wrong, before = Counter[tuple[int, str]](), Counter[tuple[int, str]](), Counter[tuple[int, str]]()
     found = {}
-    rows = frames(record).decisions.sort("tbl", "seq").select("tbl", "seq", "agent", "key", "answer")
-    for table, seq, agent, key, answer in rows.iter_rows():
-        who, step = (table, agent), (table, agent, key, answer)
-        repeats[who] += key is not None and step in seen
-        seen.add(step)
-        if (table, seq) in passed:
+    for table, seq, agent in frames(record).decisions.sort("tbl", "seq").select("tbl", "seq", "agent").iter_rows():
+        who, place = (table, agent), (table, seq)
+        repeats[who] += looped.get(place, False)
+        if place in passed:
             errors = wrong[who] / before[who] if before[who] else 0.0
-            found[table, seq] = [own[table, seq], passed[table, seq], repeats[who] / (before[who] + 1), errors]
+            row = [own[place], passed[place], repeats[who] / (before[who] + 1), errors]
+            found[place] = row, near.get(place)
         before[who] += 1
-        wrong[who] += failed[table, seq]
+        wrong[who] += failed[place]
     return found
 
 
-def _headed(features: Mapping[Place, Sequence[float]], failed: Mapping[Place, bool]) -> dict[Place, float]:
+def _headed(
+    features: Mapping[Place, tuple[list[float], float | None]], failed: Mapping[Place, bool]
+) -> dict[Place, float]:
     found: dict[Place, float] = {}
     for table in _several(features):
         others = [place for place in features if place[0] != table]
-        head = logistic([features[place] for place in others], [failed[place] for place in others])
-        found |= {place: head(row) for place, row in features.items() if place[0] == table}
+        known = [near for place in others if (near := features[place][1]) is not None]
+        usual = fmean(known) if known else 0.0
+        rows = {
+            place: [*row, usual if near is None else near, float(near is not None)]
+            for place, (row, near) in features.items()
+        }
+        head = logistic([rows[place] for place in others], [failed[place] for place in others])
+        found |= {place: head(row) for place, row in rows.items() if place[0] == table}
     return found

@@ -113,6 +113,7 @@ def separations(
     told: Mapping[Place, int],
     null: Mapping[str, JSON],
     draws: int = DRAWS,
+    version: int = 1,
 ) -> Iterator[Measurement]:
     """How well scores tell decisions that failed: areas under ROC, under precision and recall, and under risk and
     coverage, the debiased calibration error, and the first round in which the AUC reaches 0.75.
@@ -137,13 +138,13 @@ def separations(
         estimate = Estimate(whole, len(values), clusters, ci=ci, method=METHOD if ci else "")
         why = (*flags, *enough, *(lone if whole is not None else ()))
         more = {**null, "stat": whole} if null and what == "auc" else {}
-        yield estimated(f"{name}_{what}", estimate, unit, why, denominator=over, null=more)
+        yield estimated(f"{name}_{what}", estimate, unit, why, denominator=over, null=more, version=version)
     areas = _by_round(scores, failed, told)
     first = earliness(areas)
     yield Measurement(
         metric=f"{name}_earliness", value=first, unit="round", n=len(areas), n_clusters=clusters,
         denominator="rounds: decisions of all agents by how many each had before",
-        flags=() if first else ("in no round do failures stand out that well",),
+        flags=() if first else ("in no round do failures stand out that well",), version=version,
     )  # fmt: skip
 
 

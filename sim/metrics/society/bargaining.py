@@ -43,9 +43,10 @@ def envy(values: Values, bundles: Bundles) -> list[list[float]]:
     return [[max(0.0, worth(own, other) - worth(own, bundles[i])) for other in bundles] for i, own in enumerate(values)]
 
 
-def max_envy(values: Values, bundles: Bundles) -> float:
-    """The largest envy of all pairs."""
-    return max((each for row in envy(values, bundles) for each in row), default=0.0)
+def max_envy(values: Values, bundles: Bundles) -> float | None:
+    """The largest envy of all pairs; None where there is none."""
+    rows = envy(values, bundles)
+    return max(each for row in rows for each in row) if len(rows) > 1 else None
 
 
 def envy_free_but_one(values: Values, bundles: Bundles) -> bool:

@@ -1,6 +1,7 @@
 """Cascades: how something is passed on from one to the next, as trees.
 
-Trees follow what was really seen: of several parents the latest observed one counts. A cascade of one has no virality.
+Trees follow what was really seen: of several parents the one counts that was observed last. A cascade of one has no
+virality.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ def _cascade(root: Hashable, children: Mapping[Hashable, Sequence[Hashable]]) ->
 def threads(record: Record) -> Iterator[Measurement]:
     """Cascades of facts that answer facts: mean size, depth, breadth, virality, time to half over tables; share of one.
 
-    A fact that answers several follows the latest of them. The tail, above 0 where a power law fits sizes better than a
-    lognormal, takes cascades for independent, those of one table too.
+    A fact that answers several follows the one that its actor saw last. The tail, above 0 where a power law fits sizes
+    better than a lognormal, takes cascades for independent, those of one table too.
     """
     shapes = [cascades(tree) for tree in _answering(record).values()]
     told = "facts that answer no other"
@@ -130,9 +131,12 @@ def _times(record: Record) -> list[list[list[int]]]:
 
 
 def _answering(record: Record) -> dict[int, Tree]:
-    """Of each table the facts with the latest that each one answers."""
+    """Of each table the facts with the one that each answers: of several, which its actor saw last, or the latest."""
     read = frames(record)
-    latest = read.answers.group_by("tbl", "seq").agg(pl.col("fact").max())
+    seen = read.exposures.select("tbl", "fact", pl.col("agent").alias("actor"), "seen")
+    answered = read.answers.join(read.facts.select("tbl", "seq", "actor"), on=["tbl", "seq"])
+    ordered = answered.join(seen, on=["tbl", "fact", "actor"], how="left").sort("seen", "fact", nulls_last=False)
+    latest = ordered.group_by("tbl", "seq").agg(pl.col("fact").last())
     trees: dict[int, dict[Hashable, Hashable | None]] = defaultdict(dict)
     for table, fact, parent in (
         read.facts.join(latest, on=["tbl", "seq"], how="left")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import fsum, prod
+from math import exp, fsum, log
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,9 +69,9 @@ def efficiency(values: Sequence[float], costs: Sequence[float], trades: Sequence
 
 
 def seller_share(value: float, cost: float, price: float) -> float | None:
-    """(price − cost)/(value − cost): the seller's part of the surplus; None where there is none."""
+    """(price − cost)/(value − cost): the seller's part of the surplus; None where there is none, or a loss."""
     value, cost, price = numbers("value, cost and price", (value, cost, price))
-    return (price - cost) / (value - cost) if value != cost else None
+    return (price - cost) / (value - cost) if value > cost else None
 
 
 def welfare_ratio(utilities: Sequence[float], optimum: float) -> float | None:
@@ -87,7 +88,7 @@ def nash_welfare(utilities: Sequence[float]) -> float | None:
     utilities = numbers("utilities", utilities)
     if not utilities or min(utilities) < 0:
         return None
-    return float(prod(utilities) ** (1 / len(utilities)))
+    return exp(fmean(map(log, utilities))) if min(utilities) > 0 else 0.0
 
 
 def welfare(record: Record) -> Iterator[Measurement]:

@@ -11,7 +11,8 @@ they have to be choices; each fork is one sample of its own luck, once however o
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
 import orjson
@@ -20,11 +21,12 @@ import polars as pl
 from sim.metrics.collusion.covert import conditional_information
 from sim.metrics.family import Relative
 from sim.metrics.frames import Frames, field, frames
-from sim.metrics.society.influence import sampled_influence
+from sim.metrics.society.contributions import tokens
+from sim.metrics.society.influence import lazy, sampled_influence
 from sim.metrics.statistics.clusters import mean
 from sim.metrics.statistics.permutation import DRAWS, stratified
 from sim.metrics.statistics.shares import estimated
-from sim.types import AgentId, Measurement
+from sim.types import JSON, AgentId, Measurement, Record
 
 State: TypeAlias = tuple[str, int, int]
 """Run that was forked, tick of the forks, table."""
@@ -43,10 +45,37 @@ class Sample(NamedTuple):
 
 
 def compared(runs: Sequence[Relative], n_perm: int = DRAWS) -> Iterator[Measurement]:
-    """Influence of each agent that was made to act on each other agent, in bits a state (Jaques et al. 2019)."""
+    """Influence of each agent that was made to act on each other agent, in bits a state (Jaques et al. 2019); and the
+    largest of each, flagged where that is none though the agent talks much, or where it hardly does."""
     found, left = samples(runs)
+    on_others: dict[AgentId, list[float]] = defaultdict(list)
     for (agent, other), own in sorted(found.items()):
-        yield measured(own, n_perm, agent=agent, other=other, left=left[agent, other])
+        one = measured(own, n_perm, agent=agent, other=other, left=left[agent, other])
+        on_others[agent] += [] if one.value is None else [one.value]
+        yield one
+    forked = {sample.state[0] for own in found.values() for sample in own}
+    yield from _largest(on_others, [one.record for one in runs if one.id in forked])
+
+
+def _largest(on_others: Mapping[AgentId, Sequence[float]], untreated: Sequence[Record]) -> Iterator[Measurement]:
+    """Of each agent its influence on whom it influences most."""
+    said: dict[JSON, list[float]] = defaultdict(list)
+    for record in untreated:
+        for share in tokens(record):
+            said[share.of["agent"]] += [] if share.value is None else [share.value]
+    for agent, bits in on_others.items():
+        talk = fmean(said.get(agent) or [0.0]) if said else None
+        flags = lazy(len(untreated[0].cast()), influence=max(bits), tokens=talk) if bits else ()
+        yield Measurement(
+            metric="influence.largest",
+            value=max(bits, default=None),
+            unit="bits",
+            n=len(bits),
+            n_clusters=len(untreated),
+            denominator="other agents, of whom the largest counts",
+            flags=flags,
+            of={"agent": agent},
+        )
 
 
 def samples(

@@ -11,6 +11,9 @@ from sim.metrics.statistics.given import number, numbers
 from sim.metrics.statistics.shares import estimated
 from sim.types import Measurement, Record
 
+ORDINATES = (0.25, 0.5, 0.75)
+"""Shares of agents, the poorest first, of whom it is told what part of all they have."""
+
 
 class Theil(NamedTuple):
     """Inequality, and its parts between and within groups."""
@@ -42,10 +45,10 @@ def absolute_gini(values: Sequence[float]) -> float | None:
 
 
 def lorenz(values: Sequence[float], share: float) -> float | None:
-    """Part of the total that the poorest `share` have, linear between people."""
+    """Part of the total that the poorest `share` have, linear between people; None where `gini` is."""
     values, share = numbers("values", values), number("share", share, 0, 1)
     total = fsum(values)
-    if not values or total <= 0 or min(values) < 0:
+    if len(values) < 2 or total <= 0 or min(values) < 0:
         return None
     ordered, people = sorted(values), share * len(values)
     whole = int(people)
@@ -54,10 +57,13 @@ def lorenz(values: Sequence[float], share: float) -> float | None:
 
 
 def theil(groups: Mapping[str, Sequence[float]]) -> Theil | None:
-    """Theil's T = mean of (x/μ)·ln(x/μ), 0·ln 0 = 0, and what of it lies between groups and within them."""
+    """Theil's T = mean of (x/μ)·ln(x/μ), 0·ln 0 = 0, and what of it lies between groups and within them.
+
+    None where `gini` is.
+    """
     groups = {name: numbers("groups", group) for name, group in groups.items()}
     everybody = [value for group in groups.values() for value in group]
-    if not everybody or fsum(everybody) <= 0 or min(everybody) < 0:
+    if len(everybody) < 2 or fsum(everybody) <= 0 or min(everybody) < 0:
         return None
     n, total = len(everybody), fsum(everybody)
     middle = total / n
@@ -69,11 +75,12 @@ def theil(groups: Mapping[str, Sequence[float]]) -> Theil | None:
 
 
 def reward_inequality(record: Record) -> Iterator[Measurement]:
-    """Of the agents' rewards: absolute Gini, which may be negative too, and Theil's T, within roles and between them.
+    """Of the agents' rewards, which may be negative too: absolute Gini; Theil's T, within roles and between them; and
+    ordinates of the Lorenz curve.
 
-    Means over tables. Theil's index has none where somebody earns less than nothing, or nobody anything.
+    Means over tables. Theil and Lorenz have none where somebody earns less than nothing, or nobody anything.
     """
-    apart, indices = [], []
+    apart, indices, held = [], [], []
     agents = 0
     for table in range(record.tables):
         given, groups = record.rewards(table), dict[str, list[float]]()
@@ -85,6 +92,7 @@ def reward_inequality(record: Record) -> Iterator[Measurement]:
             agents += len(earned)
             apart.append(value)
             indices.append(theil(groups))
+            held.append(earned)
     known = [one for one in indices if one is not None]
     left = {"tables without an index": len(indices) - len(known)} if len(known) < len(indices) else {}
     found = mean(apart)._replace(n=agents)
@@ -93,6 +101,10 @@ def reward_inequality(record: Record) -> Iterator[Measurement]:
         values = mean([getattr(one, name) for one in known])
         told = "tables" if name == "whole" else "tables, by role"
         yield estimated("inequality.theil", values, "nats", denominator=told, excluded=left, of={"part": name})
+    for poorest in ORDINATES:
+        parts = mean([part for own in held if (part := lorenz(own, poorest)) is not None])
+        of, told = {"poorest": poorest}, "tables; what all agents have"
+        yield estimated("inequality.lorenz", parts, "share", denominator=told, excluded=left, of=of)
 
 
 def reward_gini(record: Record) -> Iterator[Measurement]:

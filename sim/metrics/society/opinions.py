@@ -10,22 +10,35 @@ what was seen in the interval after.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import inf
 from statistics import fmean, pvariance
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from sim.metrics.chosen import both
 from sim.metrics.frames import Frames, field, frames
 from sim.metrics.provenance import made
-from sim.metrics.society.polarisation import affective, bimodality, esteban_ray
+from sim.metrics.society.polarisation import (
+    Weighted,
+    affective,
+    bimodality,
+    esteban_ray,
+    weighted_bimodality,
+    weighted_variance,
+)
+from sim.metrics.statistics.centred import Vector, centred_bootstrap
 from sim.metrics.statistics.clusters import mean, ratio
 from sim.metrics.statistics.dip import LEAST, dip, dip_test, spread
 from sim.metrics.statistics.permutation import DRAWS, sign_flips, stratified
 from sim.metrics.statistics.shares import estimated
 from sim.types import AgentId, FactId, Measurement, Record
+
+MANY = 40
+"""Agents from which on those of a single table are drawn anew."""
 
 
 class Opinion(NamedTuple):
@@ -101,8 +114,10 @@ def moves(held: Sequence[Opinion]) -> list[Move]:
 def polarised(held: Sequence[Opinion], n_perm: int = DRAWS) -> Iterator[Measurement]:
     """Of last opinions: variance, Esteban and Ray's index, bimodality, dip; and the growth of the variance.
 
-    The test of the dip takes the opinions of agents for independent. Steps of a scale, which would look like modes, are
-    told from all opinions about the thing.
+    Of a single table variance and bimodality have an interval by drawing its agents, if there are many: of 20 it holds
+    the variance of normal opinions in 87 of 100 tries, of 40 in 91. It and the test of the dip take the opinions of
+    agents for independent. Steps of a scale, which would look like modes, are told from all opinions
+    about the thing.
     """
     first: dict[tuple[int, str], dict[AgentId, float]] = defaultdict(dict)
     last: dict[tuple[int, str], dict[AgentId, float]] = defaultdict(dict)
@@ -114,13 +129,19 @@ def polarised(held: Sequence[Opinion], n_perm: int = DRAWS) -> Iterator[Measurem
     ends = {key: list(own.values()) for key, own in last.items() if len(own) > 1}
     left = {"a single opinion": len(last) - len(ends)} if len(last) > len(ends) else {}
     told = "tables; opinions of all agents about one thing"
-    for name, unit, index in (
-        ("variance", "opinion²", pvariance),
-        ("esteban_ray", "index, α = 1.3, K = 1", esteban_ray),
-        ("bimodality", "coefficient", bimodality),
-    ):
-        values = {key: found for key, own in ends.items() if (found := index(own)) is not None}
-        yield estimated(f"polarisation.{name}", mean(_by_table(values)), unit, denominator=told, excluded=left)
+    indices: dict[str, tuple[str, Callable[[Sequence[float]], float | None], Weighted | None]] = {
+        "variance": ("opinion²", pvariance, weighted_variance),
+        "esteban_ray": ("index, α = 1.3, K = 1", esteban_ray, None),
+        "bimodality": ("coefficient", bimodality, weighted_bimodality),
+    }
+    for name, (unit, index, weighted) in indices.items():
+        values = {key: at for key, own in ends.items() if (at := index(own)) is not None}
+        over_tables = mean(_by_table(values))
+        of_one = [last[key] for key in sorted(values)] if over_tables.clusters == 1 else []
+        if weighted and len({agent for own in of_one for agent in own}) >= MANY:
+            ci = _of_one(of_one, weighted, n_perm)
+            over_tables = over_tables._replace(ci=ci, method="centred bootstrap over agents" if ci else "")
+        yield estimated(f"polarisation.{name}", over_tables, unit, denominator=told, excluded=left)
     even = {key: spread(own, scale[key]) for key, own in ends.items()}
     dips = {key: found for key, own in even.items() if (found := dip(own)) is not None}
     p = dip_test(list(even.values()), n_perm)
@@ -138,6 +159,21 @@ def polarised(held: Sequence[Opinion], n_perm: int = DRAWS) -> Iterator[Measurem
     growth = _by_table(grown)
     null = {"stat": fmean(growth), "p": sign_flips(growth), "method": "flipped signs"} if len(growth) > 1 else {}
     yield estimated("polarisation.growth", mean(growth), "opinion²", denominator=told, excluded=left, null=null)
+
+
+def _of_one(held: Sequence[Mapping[AgentId, float]], index: Weighted, draws: int) -> tuple[float, float] | None:
+    """Interval of an index at a single table, the mean over what there are opinions about: agents are drawn."""
+    everybody = sorted({agent for own in held for agent in own}, key=lambda one: [own.get(one, inf) for own in held])
+    agents = [agent for own in held for agent in everybody if agent in own]
+    known = [np.array([own[agent] for agent in everybody if agent in own]) for own in held]
+    ends = np.cumsum([len(own) for own in known])[:-1]
+
+    def drawn(weights: Vector) -> float | None:
+        parts = [index(own, times) for own, times in zip(known, np.split(weights, ends), strict=True)]
+        there = [part for part in parts if part is not None]
+        return fmean(there) if there else None
+
+    return centred_bootstrap(agents, drawn, draws, ends=(0.0, inf))
 
 
 def pulled(found: Sequence[Move], n_perm: int = DRAWS) -> Iterator[Measurement]:

@@ -13,6 +13,7 @@ from random import Random
 from statistics import NormalDist, fmean, pstdev
 from typing import NamedTuple
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -165,10 +166,12 @@ def bradley_terry(
     """Log strengths that sum to 0, by maximum likelihood (Hunter 2004's MM algorithm), from (a, b, score of a).
 
     Each pair that met is given `prior` wins on either side, without which an undefeated player has none. None where
-    not all players are connected by games, or one without a `prior` has won nothing.
+    not all players are connected by games, or, without a `prior`, some have never been beaten by one of the others
+    (Ford 1957).
     """
     wins: defaultdict[Hashable, float] = defaultdict(float)
     met: defaultdict[tuple[Hashable, Hashable], float] = defaultdict(float)
+    beaten = nx.DiGraph()
     for a, b, score in games:
         if a == b:
             raise ValueError(f"{a!r} cannot play against itself")
@@ -176,10 +179,11 @@ def bradley_terry(
         wins[b] += 1 - score
         met[a, b] += 1
         met[b, a] += 1
+        beaten.add_edges_from([(a, b)] * (score > 0 or prior > 0) + [(b, a)] * (score < 1 or prior > 0))
     for a, b in list(met):
         met[a, b] += 2 * prior
         wins[a] += prior
-    if not _connected(met) or min(wins.values()) <= 0:
+    if not len(beaten) or not nx.is_strongly_connected(beaten):
         return None
     strength = dict.fromkeys(wins, 1.0)
     for _ in range(steps):
@@ -192,16 +196,6 @@ def bradley_terry(
             break
         strength = new
     return {i: log(each) for i, each in new.items()}
-
-
-def _connected(met: dict[tuple[Hashable, Hashable], float]) -> bool:
-    players = {a for a, _ in met}
-    reached, waiting = set(), list(players)[:1]
-    while waiting:
-        here = waiting.pop()
-        reached.add(here)
-        waiting += [b for a, b in met if a == here and b not in reached]
-    return bool(players) and reached == players
 
 
 def alpha_rank(payoffs: Sequence[Sequence[float]], population: int = 50, alpha: float = 100.0) -> list[float]:

@@ -25,6 +25,7 @@ def share(
     events: str = "",
     decisions: str = "",
     flags: tuple[str, ...] = (),
+    version: int = 1,
     of: Mapping[str, JSON] | None = None,
 ) -> Measurement:
     """Share of rows for which `hit` holds; those of a table, by the column `tbl`, are one cluster.
@@ -49,6 +50,7 @@ def share(
         denominator=denominator,
         excluded={reason: count for reason, count in (excluded or {}).items() if count},
         flags=(*flags, *found.flags, *cut),
+        version=version,
         of=of or {},
     )
 
