@@ -212,6 +212,7 @@ class Table:
             raise self._raised("reset", error) from error
         try:
             self._absorb(0, outcome, None)
+            self.log.hand_on()
         except _MISFITS as error:
             raise self._misfit(error) from error
         if not self._slots:
@@ -261,9 +262,11 @@ class Table:
             self._think(decision, decision.answered)
 
     def close(self) -> None:
-        """Drop all minds."""
+        """Drop all minds, and hand on what an event that broke off has left."""
         for player in self._order:
             self._drop(player)
+        with suppress(*_MISFITS):  # a row that cannot be coded
+            self.log.hand_on()
 
     # --- one event -----------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import lru_cache
 from hashlib import blake2b
@@ -120,11 +120,16 @@ class Store(Committed):
 
     def put(self, table: str, row: Row) -> None:
         """Take a row for a table, in the order of its columns. Raises RecordFailure where rows cannot be written."""
-        values = self._pending.get(table)
-        if values is None:
-            values = self._pending[table] = []
-        values.extend(row)
-        self._waiting += 1
+        self.extend([(table, row)])
+
+    def extend(self, rows: Sequence[tuple[str, Row]]) -> None:
+        """Take rows in their order, each after the name of its table. Raises RecordFailure as `put` does."""
+        pending = self._pending
+        for table, row in rows:
+            if table not in pending:
+                pending[table] = []
+            pending[table].extend(row)
+        self._waiting += len(rows)
         if self._failure is not None or self._waiting >= BATCH or monotonic() - self._committed > INTERVAL:
             self.flush()
 
