@@ -182,7 +182,7 @@ class Table:
         self._state: bytes | None = None
         """Hash of the world's state in the event that is on."""
         self._streams = streams
-        self.minds = self._minds()
+        self._renew_minds()
         self._players: dict[AgentId, Player] = {}
         self._order: list[Player] = []
         self._slots: dict[int, Slot] = {}
@@ -288,11 +288,11 @@ class Table:
         self._count_round(now, slot)
         while self._branches and now >= self._branches[0][0]:
             self._streams.replicate(self._branches.pop(0)[1])
-            self.minds = self._minds()
+            self._renew_minds()
         if self._branch and now >= self._branch[0]:
             self._mind_path = (*self._mind_path, "branch", self._branch[1])
             self._branch = None
-            self.minds = self._minds()
+            self._renew_minds()
         for change, player in slot.changes:
             self._change(now, slot, change, player)
         due = [decision for decision in slot.due if not decision.dropped]
@@ -437,7 +437,7 @@ class Table:
             player.interrupts += 1
             self.counts["dropped"] += 1
         nth = player.wakes[1] if player.wakes[0] == now else 0
-        uniform = 0.0 if player.think.constant else self.minds.draw("think", player.id, now, nth)
+        uniform = 0.0 if player.think.constant else self._think_luck(player.id, now, nth)
         due = now + player.think.ticks(uniform)
         if due > self.until:
             return
@@ -555,9 +555,10 @@ class Table:
         self._players[player.id] = player
         self._order.append(player)
 
-    def _minds(self) -> Streams:
-        """Luck of the minds; what the kernel adds to the world's later does not reach those at work."""
-        return self._streams.apart().sub(*self._mind_path)
+    def _renew_minds(self) -> None:
+        """Luck of the minds from now on; what the kernel adds to the world's later does not reach those at work."""
+        self.minds = self._streams.apart().sub(*self._mind_path)
+        self._think_luck = self.minds.by_wake("think")
 
     def _state_hash(self) -> bytes:
         try:

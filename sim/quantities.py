@@ -88,9 +88,10 @@ class Distribution:
     def ticks(self, uniform: float) -> int:
         """A think time: 0 only for a literal 0, otherwise at least 1."""
         value: float = self.quantile(uniform)
-        if value == 0 and self.constant:
-            return 0
-        return max(1, math.floor(value + 0.5))
+        whole = math.floor(value + 0.5)
+        if whole > 0:
+            return whole
+        return 0 if value == 0 and self.constant else 1
 
 
 def distribution(value: object, tick_ms: float | None = None) -> Distribution:
