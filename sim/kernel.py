@@ -463,8 +463,8 @@ class Table:
             player.interrupts += 1
             self.counts["dropped"] += 1
         nth = player.wakes[1] if player.wakes[0] == now else 0
-        uniform = 0.0 if player.think.constant else self._think_luck(player.id, now, nth)
-        due = now + player.think.ticks(uniform)
+        think = player.think
+        due = now + think.ticks(0.0 if think.constant else self._think_luck(player.id, now, nth))
         if due > self.until:
             return
         try:

@@ -26,7 +26,6 @@ Put: TypeAlias = Callable[[Sequence[Named]], None]
 MOST_WAITING = 1_000
 """Rows that wait for the end of their round at most."""
 
-_lines = Encoder().encode_lines
 _CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 
 
@@ -42,9 +41,8 @@ def dumps(value: Any) -> str:
 _TO_ALL = dumps(ALL)
 
 
-def coded(rows: Sequence[Named]) -> bytes:
-    """What rows count with in the hash: a line of JSON for each, `[table, row]`, bytes in base64."""
-    return _lines(rows)
+coded: Callable[[Sequence[Named]], bytes] = Encoder().encode_lines
+"""What rows count with in the hash: a line of JSON for each, `[table, row]`, bytes in base64."""
 
 
 class Log:
