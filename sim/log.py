@@ -97,7 +97,7 @@ class Log:
             fact.actor,
             _TO_ALL if fact.audience == ALL else dumps(fact.audience),
             dumps(fact.data),
-            encode_ids(fact.answers),
+            encode_ids(fact.answers) if fact.answers else b"",
         )
         self._append("facts", row)
 
@@ -118,8 +118,8 @@ class Log:
             action.reason,
             result.status,
             result.reason,
-            encode_ids(action.shows),
-            encode_ids(action.recalls),
+            encode_ids(action.shows) if action.shows else b"",
+            encode_ids(action.recalls) if action.recalls else b"",
             action.thread,
             turn.key,
             decision.calls,

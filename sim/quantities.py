@@ -85,7 +85,7 @@ class Distribution:
     def ticks(self, uniform: float) -> int:
         """A think time: 0 only for a literal 0, otherwise at least 1."""
         value: float = self.quantile(uniform)
-        whole = math.floor(value + 0.5)
+        whole = int(value + 0.5)
         if whole > 0:
             return whole
         return 0 if value == 0 and self.constant else 1

@@ -254,7 +254,8 @@ def _settle(engine: Engine) -> None:
 def _insert(connection: Connection, table: str, values: list[Any]) -> int:
     """Insert rows whose values follow one another; how many they are.
 
-    Binding takes most of the time: so there are many rows a statement, in which a column of one value is bound once.
+    Binding takes most of the time: so there are many rows a statement, in which a column of one value is bound once,
+    and the driver is called directly.
     """
     if not values:
         return 0
@@ -266,10 +267,11 @@ def _insert(connection: Connection, table: str, values: list[Any]) -> int:
     others = chain.from_iterable(
         zip(*(column for column, one in zip(columns, same, strict=True) if not one), strict=True)
     )
+    driver: Any = connection.connection.driver_connection
     for height, times in ((HEIGHT, rows // HEIGHT), (1, rows % HEIGHT)):
         if times:
             binds = [(*shared, *islice(others, height * same.count(False))) for _ in range(times)]
-            connection.exec_driver_sql(_statement(table, same, height), binds)
+            driver.executemany(_statement(table, same, height), binds)
     return rows
 
 
