@@ -195,7 +195,7 @@ class Calls:
             request,
             purpose=HUMAN if voice.person else request.purpose,
             sampling=sampling,
-            seed=decision.streams.seed("call", key.call),
+            seed=decision.seed(key.call),
             policy=voice.policy,
             priority=decision.due if self._one_table else self.submitted,
             key=key,

@@ -2,7 +2,7 @@
 
 Time is an integer count of ticks, and SimPy's `env.now` is the only clock. An agent wakes, its turn is
 observed, its mind starts, and its decision is due a think time later; the kernel goes on with other
-events meanwhile and needs the mind only when time reaches the due tick. There is one SimPy event per
+events meanwhile and needs the mind only when time reaches the due tick. SimPy's agenda has one entry per
 occupied tick and round, not one per agent.
 
 The kernel never waits: it says whether its next event is `ready`, and the host decides when to
@@ -94,8 +94,17 @@ class Player:
         self.member, self.agent = other.member, other.agent
 
 
+class Waiting(Struct, eq=False):
+    """A mind between its requests and their completions."""
+
+    mind: Any
+    streams: Streams
+    answered: list[Completion | None]
+    missing: int
+
+
 class Decision(Struct, eq=False):
-    """One decision in progress: a turn, its mind and the calls it waits for."""
+    """One decision in progress: a turn, and what its mind waits for or has decided."""
 
     table: Table
     player: Player
@@ -105,14 +114,9 @@ class Decision(Struct, eq=False):
     seen: int
     nth: int
     due: int
-    streams: Streams
-    slot: Slot
     state: bytes | None
     """Hash of the world's state that the turn was seen in."""
-    mind: Any = None
-    requests: Sequence[Request] = ()
-    answered: list[Completion | None] = []
-    missing: int = 0
+    waiting: Waiting | None = None
     calls: int = 0
     """Calls made so far."""
     digest: bytes | None = None
@@ -120,17 +124,31 @@ class Decision(Struct, eq=False):
     action: Action | None = None
     dropped: bool = False
 
+    def seed(self, call: int) -> int:
+        """Seed of one of the calls that it waits for."""
+        assert self.waiting is not None
+        return self.waiting.streams.seed("call", call)
+
 
 class Slot(Struct, eq=False):
     """What happens in one round of one tick."""
 
-    changes: list[tuple[Intervention, Player | None]] = []
+    changes: tuple[tuple[Intervention, Player | None], ...] = ()
     due: list[Decision] = []
     wakes: dict[Player, bool] = {}
     """Whom to ask, and whether that interrupts."""
     timer: bool = False
     missing: int = 0
-    """Due decisions whose minds have not finished."""
+    """Due decisions whose minds wait for calls."""
+
+
+class Occupied(simpy.Event):
+    """What stands on SimPy's agenda at each occupied tick and round of a table: what happens then is in the slot."""
+
+    def __init__(self, env: simpy.Environment, happen: Callable[[simpy.Event], None]) -> None:
+        super().__init__(env)
+        self._ok, self._value = True, None
+        self.callbacks = self.kept = [happen]
 
 
 class Table:
@@ -164,6 +182,7 @@ class Table:
     ) -> None:
         self.world = world
         self.env = simpy.Environment()
+        self._occupied = Occupied(self.env, self._event)
         self.log = log
         self.index = log.table
         self.until = inf if until is None else until
@@ -182,7 +201,7 @@ class Table:
         self._state: bytes | None = None
         """Hash of the world's state in the event that is on."""
         self._streams = streams
-        self.minds = self._minds()
+        self._renew_minds()
         self._players: dict[AgentId, Player] = {}
         self._order: list[Player] = []
         self._slots: dict[int, Slot] = {}
@@ -212,6 +231,7 @@ class Table:
             raise self._raised("reset", error) from error
         try:
             self._absorb(0, outcome, None)
+            self.log.hand_on()
         except _MISFITS as error:
             raise self._misfit(error) from error
         if not self._slots:
@@ -238,7 +258,7 @@ class Table:
         `player`: who joins by it, or what an agent becomes.
         """
         if slot := self._slot(tick):
-            slot.changes.append((change, player))
+            slot.changes += ((change, player),)
             self._expected += isinstance(change, Join)
 
     def thinking(self, agent: AgentId) -> tuple[int, int] | None:
@@ -255,15 +275,22 @@ class Table:
 
     def deliver(self, decision: Decision, index: int, completion: Completion) -> None:
         """One call of a decision has been answered."""
-        decision.answered[index] = completion
-        decision.missing -= 1
-        if decision.missing == 0 and not decision.dropped:
-            self._think(decision, decision.answered)
+        waiting = decision.waiting
+        if waiting is None or decision.dropped:
+            return
+        waiting.answered[index] = completion
+        waiting.missing -= 1
+        if waiting.missing == 0:
+            decision.waiting = None
+            self._slots[decision.due].missing -= 1
+            self._think(decision, waiting.mind, waiting.streams, waiting.answered)
 
     def close(self) -> None:
-        """Drop all minds."""
+        """Drop all minds, and hand on what an event that broke off has left."""
         for player in self._order:
             self._drop(player)
+        with suppress(*_MISFITS):  # a row that cannot be coded
+            self.log.hand_on()
 
     # --- one event -----------------------------------------------------------------------------
 
@@ -274,26 +301,28 @@ class Table:
             if not isinstance(tick, int):
                 raise TypeError(f"a tick is a whole number, not {tick!r}")
             slot = self._slots[tick] = Slot()
-            event = simpy.Timeout(self.env, tick - self.env.now)
-            event.callbacks.append(self._event)
+            self.env.schedule(self._occupied, delay=tick - self.env.now)
         return slot
 
     def _event(self, _event: simpy.Event) -> None:
         """Changes in file order, one step with all due actions, then all wakes against one state."""
+        self._occupied.callbacks = self._occupied.kept  # SimPy takes them off an event that happens
         now = int(self.env.now)
         slot = self._slots.pop(now)
-        self._count_round(now, slot)
+        if now == self._tick:
+            self._count_round(now, slot)
+        else:
+            self._tick, self.round = now, 0
         while self._branches and now >= self._branches[0][0]:
             self._streams.replicate(self._branches.pop(0)[1])
-            self.minds = self._minds()
+            self._renew_minds()
         if self._branch and now >= self._branch[0]:
             self._mind_path = (*self._mind_path, "branch", self._branch[1])
             self._branch = None
-            self.minds = self._minds()
+            self._renew_minds()
         for change, player in slot.changes:
             self._change(now, slot, change, player)
         due = [decision for decision in slot.due if not decision.dropped]
-        slot.due = []  # a decision knows its slot: without the cycle, reference counts free both
         if len(due) > 1:
             due.sort(key=_by_cast_order)
         if due or slot.timer:
@@ -301,21 +330,19 @@ class Table:
         if self._stopped or not (self.alive or self._expected):
             self._finish()
             return
-        awake = list(slot.wakes)
-        if len(awake) > 1:
-            awake.sort(key=_in_cast_order)
-        if self._states and awake:
+        wakes = slot.wakes
+        if self._states and wakes:
             self._state = self._state_hash()
-        for player in awake:
-            self._wake(now, player, slot.wakes[player])
+        for player in sorted(wakes, key=_in_cast_order) if len(wakes) > 1 else wakes:
+            self._wake(now, player, wakes[player])
             self._pump()
         self.log.mark(now, self.round)
         if not self._slots:
             self._finish()
 
     def _count_round(self, now: int, slot: Slot) -> None:
-        self.round = self.round + 1 if self._tick == now else 0
-        self._tick = now
+        """One more in the same tick."""
+        self.round += 1
         if self.round >= MAX_ROUNDS:
             agents = sorted({player.id for player in (*(decision.player for decision in slot.due), *slot.wakes)})
             raise WorldError(
@@ -352,10 +379,12 @@ class Table:
 
     def _step(self, now: int, slot: Slot, due: list[Decision]) -> None:
         """One step of the world with all due actions."""
+        if self._acts:
+            for decision in due:
+                if act := self._acts.pop(decision.player.id, None):
+                    self._force(now, decision, act)
         actions = []
         for decision in due:
-            if self._acts and (act := self._acts.pop(decision.player.id, None)):
-                self._force(now, decision, act)
             action = decision.action
             assert action is not None
             actions.append(action)
@@ -368,8 +397,9 @@ class Table:
                 f"table {self.index}, tick {now}: step got {len(actions)} actions "
                 f"and gave {len(outcome.results)} results"
             )
-        counts = self.counts
-        for decision, action, result in zip(due, actions, outcome.results, strict=True):
+        counts, log, round_ = self.counts, self.log, self.round
+        for place, result in enumerate(outcome.results):
+            decision, action = due[place], actions[place]
             player = decision.player
             player.decision = None
             player.interrupts = 0
@@ -380,7 +410,7 @@ class Table:
                 slot.wakes.setdefault(player, False)
             counts[action.how] += 1
             counts[result.status] += 1
-            self.log.decision(now, self.round, decision, result)
+            log.decision(now, round_, decision, result)
         counts["decisions"] += len(due)
         if counts["decisions"] >= self._most_decisions:
             self._stopped = True
@@ -409,14 +439,13 @@ class Table:
             if later := self._slot(tick):
                 later.timer = True
         for wake in outcome.wakes:
-            if wake.tick < now:
-                raise WorldError(
-                    f"table {self.index}, tick {now}: a wake of {wake.agent} at tick {wake.tick}, in the past"
-                )
+            tick = wake.tick
+            if tick < now:
+                raise WorldError(f"table {self.index}, tick {now}: a wake of {wake.agent} at tick {tick}, in the past")
             player = self._players.get(wake.agent)
             if player is None:
                 raise self._stranger(wake.agent)
-            there = slot if wake.tick == now and slot is not None else self._slot(wake.tick)
+            there = slot if tick == now and slot is not None else self._slot(tick)
             if there is not None:
                 there.wakes[player] = there.wakes.get(player, False) or wake.interrupt
 
@@ -434,8 +463,8 @@ class Table:
             player.interrupts += 1
             self.counts["dropped"] += 1
         nth = player.wakes[1] if player.wakes[0] == now else 0
-        uniform = 0.0 if player.think.constant else self.minds.draw("think", player.id, now, nth)
-        due = now + player.think.ticks(uniform)
+        think = player.think
+        due = now + think.ticks(0.0 if think.constant else self._think_luck(player.id, now, nth))
         if due > self.until:
             return
         try:
@@ -447,43 +476,43 @@ class Table:
         player.wakes = (now, nth + 1)
         slot = self._slot(due)
         assert slot is not None
-        streams = self.minds.sub("mind", player.id, now, nth)
-        decision = Decision(self, player, player.agent, turn, now, nth, due, streams, slot, self._state)
+        decision = Decision(self, player, player.agent, turn, now, nth, due, self._state)
         player.decision = decision
         slot.due.append(decision)
-        slot.missing += 1
+        streams = self.minds.sub("mind", player.id, now, nth)
         try:
-            decision.mind = player.agent.act(turn, decision.streams)
+            mind = player.agent.act(turn, streams)
         except Exception as error:
             self._decide(decision, _fault(turn, error))
         else:
-            self._think(decision, None)
+            self._think(decision, mind, streams, None)
 
-    def _think(self, decision: Decision, completions: Sequence[Completion | None] | None) -> None:
+    def _think(
+        self, decision: Decision, mind: Any, streams: Streams, completions: Sequence[Completion | None] | None
+    ) -> None:
         """Advance a mind until it waits for calls or has decided; its exceptions become a fault."""
         try:
-            while True:
-                requests = decision.mind.send(completions)
-                if requests:
-                    break
+            while not (requests := mind.send(completions)):
                 completions = ()
-            decision.requests = tuple(requests)
+            requests = tuple(requests)
         except StopIteration as stop:
             self._decide(decision, stop.value)
         except Exception as error:
             self._decide(decision, _fault(decision.turn, error))
         else:
-            self._ask(decision)
+            self._ask(decision, mind, streams, requests)
 
-    def _ask(self, decision: Decision) -> None:
+    def _ask(self, decision: Decision, mind: Any, streams: Streams, requests: Sequence[Request]) -> None:
         """Start the calls that a mind waits for."""
-        decision.missing = len(decision.requests)
-        decision.answered = [None] * decision.missing
+        decision.waiting = Waiting(mind, streams, [None] * len(requests), len(requests))
         try:
-            self._submit(decision, decision.requests)
+            self._submit(decision, requests)
         except Unaskable as error:
-            _close(decision.mind)
+            _close(mind)
+            decision.waiting = None
             self._decide(decision, _fault(decision.turn, error))
+        else:
+            self._slots[decision.due].missing += 1
 
     def _decide(self, decision: Decision, answer: object) -> None:
         """Take a mind's answer; one that is not legal is a fault and becomes the default."""
@@ -503,8 +532,6 @@ class Table:
             shows=turn.shows,
             thread=turn.thread,
         )
-        decision.mind = None
-        decision.slot.missing -= 1
 
     def _unfit(self, turn: Turn, action: Action) -> str:
         """Why an action cannot stand; empty where it can."""
@@ -537,10 +564,9 @@ class Table:
             return
         player.decision = None
         decision.dropped = True
-        if decision.action is None:
-            decision.slot.missing -= 1
-        if decision.mind is not None:
-            _close(decision.mind)
+        if decision.waiting is not None:
+            self._slots[decision.due].missing -= 1
+            _close(decision.waiting.mind)
 
     # --- the cast and the end -----------------------------------------------------------------------
 
@@ -552,9 +578,10 @@ class Table:
         self._players[player.id] = player
         self._order.append(player)
 
-    def _minds(self) -> Streams:
-        """Luck of the minds; what the kernel adds to the world's later does not reach those at work."""
-        return self._streams.apart().sub(*self._mind_path)
+    def _renew_minds(self) -> None:
+        """Luck of the minds from now on; what the kernel adds to the world's later does not reach those at work."""
+        self.minds = self._streams.apart().sub(*self._mind_path)
+        self._think_luck = self.minds.by_wake("think")
 
     def _state_hash(self) -> bytes:
         try:

@@ -1,24 +1,30 @@
 """One table's event log: numbered rows and a running hash over them.
 
 The rows are the very tuples that are stored, so a reader can recompute every hash, and a replay
-compares row by row.
+compares row by row. They are hashed and handed on a round at a time: rows are many and small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
 import orjson
+from msgspec.json import Encoder
 
 from sim.blobs import encode_ids
 from sim.types import ALL, Act, Become, Fact, Intervention, Join, Leave, Result, Say, Seat, Set
 
 Row: TypeAlias = tuple[Any, ...]
 """Ints, strings, bytes and None, in the column order of the record's tables."""
-Put: TypeAlias = Callable[[str, Row], None]
-"""Takes a table name and a row."""
+Named: TypeAlias = tuple[str, Row]
+"""A row after the name of its table."""
+Put: TypeAlias = Callable[[Sequence[Named]], None]
+"""Takes rows in order."""
+
+MOST_WAITING = 1_000
+"""Rows that wait for the end of their round at most."""
 
 _CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS
 
@@ -35,16 +41,15 @@ def dumps(value: Any) -> str:
 _TO_ALL = dumps(ALL)
 
 
-def coded(kind: str, row: Row) -> bytes:
-    """What a row of one of the log's tables counts with in the hash: a JSON array, bytes in hex.
-
-    A decision counts without its last column, `feels`, where nothing was felt.
-    """
-    return orjson.dumps(row[:-1] if kind == "decisions" and row[-1] is None else row, default=bytes.hex)
+coded: Callable[[Sequence[Named]], bytes] = Encoder().encode_lines
+"""What rows count with in the hash: a line of JSON for each, `[table, row]`, bytes in base64."""
 
 
 class Log:
-    """Appends one table's rows in order; `seq` runs over events, decisions and facts together."""
+    """Appends one table's rows in order; `seq` runs over events, decisions and facts together.
+
+    `put` gets the rows of a round when it is closed, or sooner where they are many.
+    """
 
     def __init__(self, table: int, put: Put) -> None:
         self.table = table
@@ -52,16 +57,29 @@ class Log:
         self._put = put
         self._hash = blake2b(digest_size=16)
         self._marked = 0
+        self._waiting: list[Named] = []
 
     @property
     def hash(self) -> str:
-        """Hash of all rows so far, in hex: blake2b over each one as `coded`."""
+        """Hash of all rows handed on so far but for the hashes themselves, in hex: blake2b over them as `coded`."""
         return self._hash.hexdigest()
 
     def _append(self, kind: str, row: Row) -> None:
         self.seq += 1
-        self._hash.update(coded(kind, row))
-        self._put(kind, row)
+        self._waiting.append((kind, row))
+        if len(self._waiting) == MOST_WAITING:
+            self.hand_on()
+
+    def hand_on(self) -> None:
+        """Hash the rows that wait and put them."""
+        if rows := self._hashed():
+            self._put(rows)
+
+    def _hashed(self) -> list[Named]:
+        """The rows that waited; one that cannot be coded raises, and they are gone."""
+        rows, self._waiting = self._waiting, []
+        self._hash.update(coded(rows))
+        return rows
 
     def event(self, tick: int, round_: int, kind: str, agent: str = "", data: Any = None) -> None:
         """Something of the kernel's own: start, change, rewards, ended, end."""
@@ -77,9 +95,9 @@ class Log:
             fact.id,
             fact.kind,
             fact.actor,
-            dumps(fact.audience),
+            _TO_ALL if fact.audience == ALL else dumps(fact.audience),
             dumps(fact.data),
-            encode_ids(fact.answers),
+            encode_ids(fact.answers) if fact.answers else b"",
         )
         self._append("facts", row)
 
@@ -100,8 +118,8 @@ class Log:
             action.reason,
             result.status,
             result.reason,
-            encode_ids(action.shows),
-            encode_ids(action.recalls),
+            encode_ids(action.shows) if action.shows else b"",
+            encode_ids(action.recalls) if action.recalls else b"",
             action.thread,
             turn.key,
             decision.calls,
@@ -112,17 +130,20 @@ class Log:
         self._append("decisions", row)
 
     def mark(self, tick: int, round_: int) -> None:
-        """Close a round: store the hash so far, if anything was written since the last mark."""
+        """Close a round: hand its rows on with the hash so far, if anything was written since the last mark."""
         if self.seq != self._marked:
-            self.event(tick, round_, "tick", "", self.hash)
+            rows = self._hashed()
+            rows.append(("events", (self.table, self.seq, tick, round_, "tick", "", f'"{self.hash}"')))
+            self.seq += 1
             self._marked = self.seq
+            self._put(rows)
 
 
 class NoLog(Log):
     """Keeps nothing."""
 
     def __init__(self, table: int = 0) -> None:
-        super().__init__(table, lambda _kind, _row: None)
+        super().__init__(table, lambda _rows: None)
 
     def _append(self, kind: str, row: Row) -> None:
         pass
@@ -140,23 +161,25 @@ class NoLog(Log):
         """Nothing."""
 
 
-def checked(recorded: Iterator[tuple[str, Row]], put: Put) -> Put:
+def checked(recorded: Iterator[Named], put: Put) -> Put:
     """A `put` that compares rows with the recorded ones while there are any, then hands on to `put`.
 
     Raises `Divergence` at the first row that differs.
     """
 
-    def compare(kind: str, row: Row) -> None:
-        there = next(recorded, None)
-        if there is None:
-            put(kind, row)
-        elif there != (kind, row):
-            raise Divergence(_differ(there, (kind, row)))
+    def compare(rows: Sequence[Named]) -> None:
+        for place, row in enumerate(rows):
+            there = next(recorded, None)
+            if there is None:
+                put(rows[place:])
+                break
+            if there != row:
+                raise Divergence(_differ(there, row))
 
     return compare
 
 
-def _differ(recorded: tuple[str, Row], replayed: tuple[str, Row]) -> str:
+def _differ(recorded: Named, replayed: Named) -> str:
     table, seq, tick, *_ = recorded[1]
     return (
         f"table {table}, seq {seq}, tick {tick}: the replay differs from the record\n"

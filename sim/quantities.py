@@ -79,18 +79,16 @@ class Distribution:
     args: tuple[Any, ...]
     quantile: Callable[[float], Any]
     """Value at a uniform in [0, 1)."""
-
-    @property
-    def constant(self) -> bool:
-        """Whether it takes no luck."""
-        return self.name == "constant"
+    constant: bool = False
+    """Whether it takes no luck."""
 
     def ticks(self, uniform: float) -> int:
         """A think time: 0 only for a literal 0, otherwise at least 1."""
         value: float = self.quantile(uniform)
-        if value == 0 and self.constant:
-            return 0
-        return max(1, math.floor(value + 0.5))
+        whole = int(value + 0.5)
+        if whole > 0:
+            return whole
+        return 0 if value == 0 and self.constant else 1
 
 
 def distribution(value: object, tick_ms: float | None = None) -> Distribution:
@@ -104,7 +102,7 @@ def distribution(value: object, tick_ms: float | None = None) -> Distribution:
     call = _CALL.fullmatch(text)
     if call is None:
         constant = _argument(value if not isinstance(value, str) else text, tick_ms)
-        return Distribution(text, "constant", (constant,), lambda _u: constant)
+        return Distribution(text, "constant", (constant,), lambda _u: constant, constant=True)
     name = call[1]
     args = tuple(_argument(part.strip(), tick_ms) for part in call[2].split(",")) if call[2].strip() else ()
     if name == "choice" and args:

@@ -256,7 +256,7 @@ def _run(session: Session, planned: Plan, store: Store, manifest: Manifest, budg
 
 
 def _put(store: Store, table: int, last: int) -> Put:
-    return checked(store.log(table), store.put) if last >= 0 else store.put
+    return checked(store.log(table), store.extend) if last >= 0 else store.extend
 
 
 def table_of(planned: Plan, one: TablePlan, host: Host, log: Log, branches: Sequence[tuple[int, int]] = ()) -> Table:

@@ -49,7 +49,7 @@ def simulate(
 ) -> Simulation:
     """Run one table to its end; `engines` by the model names that the agents ask for."""
     rows: list[tuple[str, Row]] = []
-    log = Log(0, lambda kind, row: rows.append((kind, row))) if record else NoLog()
+    log = Log(0, rows.extend) if record else NoLog()
     voices = {name: Voice(engine=engine, model=name, sampling=sampling) for name, engine in (engines or {}).items()}
     calls = Calls(voices)
     host = Host(calls)

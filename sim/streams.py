@@ -6,7 +6,7 @@ So one more agent, or one more wake, changes nobody else's luck, and no global r
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import TypeAlias, TypeVar
 
@@ -48,6 +48,23 @@ class Streams:
     def draw(self, *path: Key) -> float:
         """A uniform in [0, 1) with 53 bits; feed it to an inverse CDF."""
         return (self.bits(*path) >> 11) * _UNIT
+
+    def by_wake(self, *path: Key) -> Callable[[str, int, int], float]:
+        """`draw` at a path that goes on with an agent, a tick and a number; what it begins with is hashed once.
+
+        A later `replicate` does not reach it.
+        """
+        root = self._root
+        head = f"({root.seed!r}, (" + "".join(f"{key!r}, " for key in self._path + path)
+        tail = "".join(f", {key!r}" for key in root.suffix) + "))"
+        begun = blake2b(head.encode(), digest_size=8)
+
+        def draw(agent: str, tick: int, number: int) -> float:
+            state = begun.copy()
+            state.update(f"{agent!r}, {tick}, {number}{tail}".encode())
+            return (int.from_bytes(state.digest(), "big") >> 11) * _UNIT
+
+        return draw
 
     def seed(self, *path: Key) -> int:
         """A 31-bit seed for an engine."""

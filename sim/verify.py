@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,5 +79,5 @@ def _expect_no_more(recorded: Iterator[tuple[str, Row]], table: int, end: str) -
         raise Divergence(f"table {table}: {end}, where the record goes on with {rest[0]} {rest[1]}")
 
 
-def _no_more(_kind: str, _row: Row) -> None:
+def _no_more(_rows: Sequence[tuple[str, Row]]) -> None:
     raise RecordEnds("the record ends here")

@@ -78,7 +78,7 @@ class FaultLog(Log):
     """Hashes the log, and keeps of it only where a mind broke."""
 
     def __init__(self) -> None:
-        super().__init__(0, lambda _kind, _row: None)
+        super().__init__(0, lambda _rows: None)
         self.faults: list[str] = []
 
     def decision(self, tick: int, round_: int, decision: Decision, result: Result) -> None:

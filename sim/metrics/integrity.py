@@ -81,10 +81,11 @@ def _hash_breaks(record: Record) -> int:
     for kind, row in _log(record):
         if row[0] != table:
             table, running, broken = row[0], blake2b(digest_size=16), False
-        if kind == "events" and row[4] == "tick" and not broken:
+        if kind != "events" or row[4] != "tick":
+            running.update(coded([(kind, row)]))
+        elif not broken:
             broken = orjson.loads(row[6]) != running.hexdigest()
             breaks += broken
-        running.update(coded(kind, row))
     return breaks
 
 

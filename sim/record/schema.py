@@ -13,8 +13,8 @@ from sqlmodel import Field, SQLModel
 
 from sim.types import JSON
 
-SCHEMA_VERSION = 4
-"""Raised whenever a column of the run file changes."""
+SCHEMA_VERSION = 5
+"""Raised whenever a column of the run file changes, or what the log's hash is."""
 
 LOG = ("events", "decisions", "facts")
 """The tables whose merge by `seq` is a table's log."""

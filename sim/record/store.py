@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import lru_cache
 from hashlib import blake2b
@@ -120,11 +120,16 @@ class Store(Committed):
 
     def put(self, table: str, row: Row) -> None:
         """Take a row for a table, in the order of its columns. Raises RecordFailure where rows cannot be written."""
-        values = self._pending.get(table)
-        if values is None:
-            values = self._pending[table] = []
-        values.extend(row)
-        self._waiting += 1
+        self.extend([(table, row)])
+
+    def extend(self, rows: Sequence[tuple[str, Row]]) -> None:
+        """Take rows in their order, each after the name of its table. Raises RecordFailure as `put` does."""
+        pending = self._pending
+        for table, row in rows:
+            if table not in pending:
+                pending[table] = []
+            pending[table].extend(row)
+        self._waiting += len(rows)
         if self._failure is not None or self._waiting >= BATCH or monotonic() - self._committed > INTERVAL:
             self.flush()
 
@@ -249,7 +254,8 @@ def _settle(engine: Engine) -> None:
 def _insert(connection: Connection, table: str, values: list[Any]) -> int:
     """Insert rows whose values follow one another; how many they are.
 
-    Binding takes most of the time: so there are many rows a statement, in which a column of one value is bound once.
+    Binding takes most of the time: so there are many rows a statement, in which a column of one value is bound once,
+    and the driver is called directly.
     """
     if not values:
         return 0
@@ -261,10 +267,11 @@ def _insert(connection: Connection, table: str, values: list[Any]) -> int:
     others = chain.from_iterable(
         zip(*(column for column, one in zip(columns, same, strict=True) if not one), strict=True)
     )
+    driver: Any = connection.connection.driver_connection
     for height, times in ((HEIGHT, rows // HEIGHT), (1, rows % HEIGHT)):
         if times:
             binds = [(*shared, *islice(others, height * same.count(False))) for _ in range(times)]
-            connection.exec_driver_sql(_statement(table, same, height), binds)
+            driver.executemany(_statement(table, same, height), binds)
     return rows
 
 

@@ -59,7 +59,7 @@ def steps(rounds: int) -> tuple[list[list[float]], list[int], list[int]]:
 
     calls = Counted(pool.voices(planned.models))
     host = Host(calls)
-    table = table_of(planned, planned.tables[0], host, Log(0, lambda kind, row: None))
+    table = table_of(planned, planned.tables[0], host, Log(0, lambda rows: None))
     seconds: list[list[float]] = [[] for _ in range(rounds)]
     memory = [0] * rounds
     table.start()

@@ -158,7 +158,7 @@ def played(scenario: Scenario, table_class: type[Table] = Table) -> Played:
     calls = Calls(pool.voices(planned.models), one_table=len(planned.tables) == 1)
     host = Host(calls)
     rows: list[tuple[str, Row]] = []
-    logs = [Log(one.table, lambda kind, row: rows.append((kind, row))) for one in planned.tables]
+    logs = [Log(one.table, rows.extend) for one in planned.tables]
     tables = [
         table_class(
             one.world, one.players, streams=one.streams, log=log, submit=calls.submit, pump=host.pump,

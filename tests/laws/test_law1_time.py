@@ -30,12 +30,11 @@ class ArrivalTable(Table):
 
     def _decide(self, decision: Decision, answer: object) -> None:
         super()._decide(decision, answer)
-        if decision in decision.slot.due:
-            soon = self._slot(self.now + 1)
-            if soon is not None:
-                decision.slot.due.remove(decision)
-                soon.due.append(decision)
-                decision.slot = soon
+        due = self._slots[decision.due].due
+        if decision in due and (soon := self._slot(self.now + 1)):
+            due.remove(decision)
+            soon.due.append(decision)
+            decision.due = self.now + 1
 
 
 @pytest.mark.parametrize("world", [*WORLDS, *MORE])

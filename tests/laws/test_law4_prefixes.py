@@ -44,14 +44,14 @@ def several(world: str) -> Scenario:
 
 def ran(path: Path, monkeypatch: pytest.MonkeyPatch) -> Put:
     """Run it; the rows in the order in which they were put."""
-    put, rows = Store.put, []
+    extend, rows = Store.extend, []
 
-    def noting(store: Store, table: str, row: Row) -> None:
-        rows.append((table, row))
-        put(store, table, row)
+    def noting(store: Store, several: Put) -> None:
+        rows.extend(several)
+        extend(store, several)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "put", noting)
+        patched.setattr(Store, "extend", noting)
         assert go(path).status == "finished"
     return rows
 

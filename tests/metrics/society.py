@@ -26,7 +26,7 @@ class Society:
         manifest = Manifest(id=path.stem, name="hand", scenario="name: hand", seed=1, params=dict(params or {}))
         self.path = path
         self.store = Store.create(path, manifest)
-        self.logs = [Log(table, self.store.put) for table in range(tables)]
+        self.logs = [Log(table, self.store.extend) for table in range(tables)]
         self.facts = [0] * tables
         self.places = [0] * tables
         self.texts: set[str] = set()

@@ -342,11 +342,11 @@ def test_from_every_prefix_after_it_the_run_goes_on_to_the_same_log(
 ) -> None:
     """What a crash leaves is a prefix of what was put; once an intervention is committed, it is in all of them."""
     path = create(society("matrix"), tmp_path, "whole")
-    put, update, rows, since = Store.put, Store.update, [], []
+    extend, update, rows, since = Store.extend, Store.update, [], []
 
-    def noting(store: Store, table: str, row: Any) -> None:
-        rows.append((table, row))
-        put(store, table, row)
+    def noting(store: Store, several: Any) -> None:
+        rows.extend(several)
+        extend(store, several)
 
     def committing(store: Store, **fields: Any) -> None:
         update(store, **fields)
@@ -354,7 +354,7 @@ def test_from_every_prefix_after_it_the_run_goes_on_to_the_same_log(
 
     with monkeypatch.context() as patched, going(path) as (control, ended):
         at(control, 20)
-        patched.setattr(Store, "put", noting)
+        patched.setattr(Store, "extend", noting)
         rows += _committed(control)
         patched.setattr(Store, "update", committing)
         control.intervene({"do": "say", "text": "A fire!", "to": "quick"})

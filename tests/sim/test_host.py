@@ -67,7 +67,7 @@ def hosted(
     host = Host(calls, budget=budget)
     table = Table(
         Stage(), [player(agent or Asker(), "a", think)], streams=Streams(Root(0), ("table", 0)),
-        log=Log(0, lambda kind, row: None), submit=calls.submit, pump=host.pump, until=5,
+        log=Log(0, lambda rows: None), submit=calls.submit, pump=host.pump, until=5,
     )  # fmt: skip
     return host, rows, table
 

@@ -294,7 +294,7 @@ def test_another_record_version_is_refused_with_advice(path, store):
     with closing(sqlite3.connect(path)) as raw, raw:
         raw.execute("UPDATE run SET schema_version = 99")
     for open_it in (Store.open, Run):
-        with pytest.raises(SchemaMismatch, match=r"version 99, this agora-sim reads 4: open it with agora-sim 9\.2"):
+        with pytest.raises(SchemaMismatch, match=r"version 99, this agora-sim reads 5: open it with agora-sim 9\.2"):
             open_it(path)
     assert not held(path)
 

@@ -26,6 +26,16 @@ def test_equal_paths_equal_draws_other_paths_other_draws(
     assert 0 <= streams.draw(*one) < 1
 
 
+@settings(max_examples=50, deadline=None)
+@given(PATHS, PATHS, st.text(max_size=8), st.integers(0, 10**9), st.integers(0, 9), st.booleans())
+def test_what_is_drawn_at_every_wake_is_what_draw_gives(
+    one: tuple[str | int, ...], two: tuple[str | int, ...], agent: str, tick: int, number: int, forked: bool
+) -> None:
+    streams = Streams(3, one)
+    streams.replicate(forked)
+    assert streams.by_wake(*two)(agent, tick, number) == streams.draw(*two, agent, tick, number)
+
+
 def test_uniform_mean_and_53_bits() -> None:
     draws = [Streams(1).draw("u", i) for i in range(4000)]
     assert abs(fmean(draws) - 0.5) < 0.02
