@@ -19,7 +19,7 @@ from sim.record.committed import SchemaMismatch, held
 from sim.record.project import Project
 from sim.record.reader import Run
 from sim.record.schema import TABLES, Manifest
-from sim.record.sqlite import readable
+from sim.record.sqlite import FileFailure, readable
 from sim.record.store import RunLocked
 from sim.runs import cast_rows
 from sim.scenarios.cast import thaw
@@ -47,7 +47,9 @@ class Listed:
 
     id: str
     status: str
-    """As `standing` says; `no run` for a file that is none."""
+    """As `standing` says; for a file that cannot be read what it is instead."""
+    why: str = ""
+    """Why it cannot be read, and what to do."""
     made: str = ""
     """Date and time to the minute, UTC."""
     decisions: int = 0
@@ -60,7 +62,7 @@ class Listed:
 
 def files(folder: Path) -> list[Path]:
     """Run files, oldest first."""
-    found = [path for path in folder.glob("*.db") if path.name != PROJECT]
+    found = [path for path in folder.glob("*.db") if path.name != PROJECT and path.is_file()]
     return sorted(found, key=lambda path: (path.stat().st_mtime, path.name))
 
 
@@ -104,12 +106,14 @@ def _counting(path: Path) -> list[tuple[int, str]]:
 
 
 def listing(folder: Path) -> Iterator[Listed]:
-    """All runs of a folder, oldest first; a file that is none, or of another version, is listed as that."""
+    """All runs of a folder, oldest first; a file that is none, or of another version, or damaged, is listed as that."""
     for path in files(folder):
         try:
             yield _listed(path)
-        except SchemaMismatch:
-            yield Listed(id=path.stem, status="no run")
+        except SchemaMismatch as problem:
+            yield Listed(id=path.stem, status=problem.standing, why=str(problem))
+        except FileFailure as problem:
+            yield Listed(id=path.stem, status="damaged", why=str(problem))
 
 
 def _listed(path: Path) -> Listed:
@@ -211,6 +215,8 @@ def measured_by(metric: Callable[[T], Iterable[Measurement]], subject: T) -> lis
         found = list(metric(subject))
         broken = next((one for one in found if not _finite(one)), None)
         problem = f"{broken.metric} is {broken.value}" if broken else ""
+    except FileFailure:  # no metric's fault
+        raise
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
     if not problem:

@@ -13,6 +13,7 @@ import typer
 
 from sim.commands import studies, trained
 from sim.commands.options import EXITS, RUNS, All, Budget, Folder, Jobs, Quiet, RunName, RunNames, Sets
+from sim.commands.usage import Commands
 
 if TYPE_CHECKING:
     from sim.commands.doctor import Line
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="agora",
+    cls=Commands,
     help="Societies of language-model agents: run, replay, resume, fork and measure them.",
     no_args_is_help=True,
     add_completion=False,

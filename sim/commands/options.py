@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-Folder = Annotated[Path, typer.Option("--runs", help="Folder of the runs.", envvar="AGORA_RUNS")]
+from sim.commands.failures import BadInput
+
+
+def _folder(runs: Path) -> Path:
+    """The folder of the runs, which may be yet to be made. Raises BadInput where a file is in its place."""
+    there = next((each for each in (runs, *runs.absolute().parents) if each.exists()), runs)
+    if not there.is_dir():
+        raise BadInput(f"--runs {runs}: {there} is a file; name a folder, or a place for one")
+    return runs
+
+
+Folder = Annotated[Path, typer.Option("--runs", help="Folder of the runs.", envvar="AGORA_RUNS", callback=_folder)]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the start of one, `last`, or its file.")]
 RunNames = Annotated[
     list[str],

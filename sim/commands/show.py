@@ -40,7 +40,7 @@ AGENTS = 30
 
 
 def run_list(runs: Sequence[Listed]) -> Iterator[Text]:
-    """The runs of a folder, a line each; an id that is too long, and what a run was forked from, have their own."""
+    """The runs of a folder, a line each; a long id, what a run was forked from, and why it cannot be read have their own."""
     rows = [(one.status, one.id, one.made, f"{one.decisions:,}", f"{one.calls:,}") for one in runs]
     heads = ("status", "run", "made (UTC)", "decisions", "calls")
     widths = [max(len(row[place]) for row in [heads, *rows]) for place in range(len(heads))]
@@ -49,6 +49,8 @@ def run_list(runs: Sequence[Listed]) -> Iterator[Text]:
     yield from _run_lines(heads, widths, "")
     for one, row in zip(runs, rows, strict=True):
         yield from _run_lines(row, widths, COLOURS.get(one.status, ""))
+        if one.why:
+            yield plain(f"{' ' * widths[0]} {one.why}", "dim")
         if one.parent:
             yield plain(f"{' ' * widths[0]} {'forked from' if one.forked else 'asks an agent of'} {one.parent}", "dim")
 
