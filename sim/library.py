@@ -100,6 +100,29 @@ def find_all(folder: Path, names: Iterable[str]) -> list[Path]:
     return list(found)
 
 
+def find_counted(folder: Path, names: Iterable[str]) -> tuple[list[Path], int]:
+    """As `find_all`, for what takes each run for one observation; and how many a pattern has left out.
+
+    Those are runs made of others, forks and interviews, unless the pattern names nothing else. Raises NoSuchRun.
+    """
+    found: dict[Path, None] = {}
+    left: set[Path] = set()
+    for name in names:
+        there = find_all(folder, [name])
+        own = [path for path in there if "*" not in name or not _made_of_another(path)] or there
+        found |= dict.fromkeys(own)
+        left |= set(there) - set(own)
+    return list(found), len(left - found.keys())
+
+
+def _made_of_another(path: Path) -> bool:
+    try:
+        with Run(path) as run:
+            return bool(run.manifest().parent)
+    except (SchemaMismatch, FileFailure):
+        return False  # who reads it says what it is
+
+
 def _counting(path: Path) -> list[tuple[int, str]]:
     """What sorts names with numbers by these."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path.stem)]

@@ -40,7 +40,7 @@ AGENTS = 30
 
 
 def run_list(runs: Sequence[Listed]) -> Iterator[Text]:
-    """The runs of a folder, a line each; a long id, what a run was forked from, and why it cannot be read have their own."""
+    """The runs of a folder, a line each; below it what a run was forked from, or why a file cannot be read."""
     rows = [(one.status, one.id, one.made, f"{one.decisions:,}", f"{one.calls:,}") for one in runs]
     heads = ("status", "run", "made (UTC)", "decisions", "calls")
     widths = [max(len(row[place]) for row in [heads, *rows]) for place in range(len(heads))]

@@ -360,6 +360,22 @@ def test_a_star_names_runs_in_the_order_of_settings_whichever_ended_first(tmp_pa
     assert find_all(folder, ["pd-*"]) == [path for cell in made.cells for path in cell.runs]
 
 
+def test_where_runs_are_counted_a_star_leaves_out_forks(agora: Agora, tmp_path: Path) -> None:
+    sweep(written(tmp_path), tmp_path / "runs", seeds=2, name="pd")
+    assert agora("resume", "pd-*", "-q").code == 0
+    alone = agora("measure", "pd-*")
+    for run, times in (("pd-s3", 2), ("pd-s4", 1)):
+        assert agora("fork", run, "--at", "2s", "--replicates", times, "-q").code == 0
+    said = agora("measure", "pd-*")
+    assert said.out == alone.out
+    assert said.line == "agora: 3 forks and interviews are left out; to take one, name it"
+    forks = agora("report", "pd-*-at*", "-o", "forks.md")
+    assert (forks.code, forks.err) == (0, "")
+    assert "agora report pd-s3-at2 pd-s3-at2-r1 pd-s4-at2 " in (tmp_path / "forks.md").read_text(encoding="utf-8")
+    some = agora("rows", "pd-*", "pd-s4-at2", "--out", "rows.jsonl", "-q")
+    assert some.line == "agora: 2 forks and interviews are left out; to take one, name it"
+
+
 def test_a_star_names_forks_too_which_are_runs_of_their_own(agora: Agora, tmp_path: Path) -> None:
     made = sweep(written(tmp_path), tmp_path / "runs", name="pd")
     assert agora("resume", "pd-*", "-q").code == 0
