@@ -27,6 +27,8 @@ from tests.commands import AGORA, Agora, Process, Said, wait_until
 
 ROOT = Path(__file__).parents[2]
 SCRIPTED = ROOT / "scenarios" / "negotiation" / "bargaining_rubinstein.yaml"
+MARKET = ROOT / "scenarios" / "markets" / "apple_market.yaml"
+FORUM = ROOT / "scenarios" / "platforms" / "forum_posters.yaml"
 
 TALK: dict[str, Any] = {
     "name": "talk",
@@ -467,6 +469,8 @@ def test_models_says_what_to_do_where_the_model_cannot_be_made(agora: Agora, mon
         (["fork", "last", "--at", "10s", "--edit", "{do: say, text: x, at: 2s}"], ["before the fork"]),
         (["fork", "last", "--at", "10s", "--edit", "{do: sing}"], ["'sing'"]),
         (["new", "world", "9"], ["'9'"]),
+        (["new", "world", "json"], ["'json': json.py would stand before Python's own module json"]),
+        (["fork", "last", "--at", "0", "--mind", "x=a:B"], ["'x' is no agent and no cast entry; choose one of player"]),
         (["new", "planet", "mars"], ["'planet'", "choose one of agent, scenario, world"]),
         (["run", "."], [". is a folder; name a .yaml file"]),
         (["check", "."], [". is a folder; name a .yaml file"]),
@@ -694,6 +698,23 @@ def test_a_cast_that_the_world_will_not_have_leaves_nothing(agora: Agora, tmp_pa
     )
     assert ": cast: " in said.line
     assert not runs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "change", "told"),
+    [
+        (SCRIPTED, "first.count=3", "7 seats leave somebody alone"),
+        (MARKET, "buyer.private={values: [9, a]}", "buyer-1: what a unit is worth or costs is a number, not 'a'"),
+        (MARKET, "buyer.private={value: 9, cash: x}", "the private value cash is a number of at least 0, not 'x'"),
+        (FORUM, "member.private={activity: -3}", "the private value activity is a number of at least 0, not -3"),
+    ],
+)
+def test_a_cast_that_the_world_will_not_have_is_found_by_check(
+    scenario: Path, change: str, told: str, agora: Agora
+) -> None:
+    said = agora("check", scenario, "--set", f"cast.{change}")
+    assert said.code == 2
+    assert told in said.line
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,11 @@ def test_what_is_no_list_is_refused(text: str) -> None:
         settings([text])
 
 
+def test_a_value_stands_once() -> None:
+    with pytest.raises(BadInput, match=r"world\.rounds=\[2, 3, 2\]: 2 stands there twice; leave one out"):
+        settings(["world.rounds=[2, 3, 2]"])
+
+
 def test_seeds_have_an_option_of_their_own() -> None:
     with pytest.raises(BadInput, match="every setting has the same seeds; write --seeds 2"):
         settings(["seed=[1, 2]"])
@@ -351,6 +356,13 @@ def test_people_are_asked_by_every_run(started: Callable[..., Process], tmp_path
             channel.answer("player-1", "defect")
     assert process.end().code == 0
     assert set(statuses(tmp_path).values()) == {"finished"}
+
+
+def test_files_at_hand_are_not_taken_for_python_s_own(started: Callable[..., Process], tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit(1)\n")
+    said = started("sweep", written(tmp_path), "--name", "pd", "-q").end()
+    assert (said.code, said.err) == (0, "")
+    assert statuses(tmp_path) == {"pd-s3": "finished"}
 
 
 def test_a_star_names_runs_in_the_order_of_settings_whichever_ended_first(tmp_path: Path) -> None:
