@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import orjson
 
+from sim.intervals import ALIKE, FEW
 from sim.metrics.statistics.clusters import geometric_mean, mean
 from sim.types import Measurement
 
@@ -59,6 +60,6 @@ def _pooled(group: Sequence[Measurement], runs: int) -> Measurement:
 
 
 def _flags(group: Sequence[Measurement], runs: int) -> Iterator[str]:
-    counts = Counter(flag for one in group for flag in dict.fromkeys(one.flags) if flag != "n_clusters<2")
+    counts = Counter(flag for one in group for flag in dict.fromkeys(one.flags) if flag not in (FEW, ALIKE))
     for flag, count in counts.items():
         yield flag if count == runs else f"{flag} ({count} of {runs} runs)"
