@@ -220,6 +220,14 @@ def test_the_runs_fit_on_a_terminal(agora: Agora, tmp_path: Path) -> None:
     assert len({line.index(" 20") for line in lines if " 20" in line and "-at" not in line}) == 1
 
 
+def test_ids_of_wide_letters_stand_in_their_column(agora: Agora, tmp_path: Path) -> None:
+    for name in ("market", "世界"):
+        agora("run", SCRIPTED, "-q", "--name", name)
+    _, market, world = agora("runs").out.splitlines()
+    assert market.startswith("finished market 2")
+    assert world.startswith("finished 世界   2")
+
+
 def test_a_fork_that_was_never_started(agora: Agora, tmp_path: Path) -> None:
     agora("run", written(tmp_path), "-q", "--name", "parent")
     agora("fork", "parent", "--at", "10s", "--no-start")

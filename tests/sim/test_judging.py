@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from sim.check import check_world
+from sim.commands.failures import BadInput
 from sim.library import measure
 from sim.metrics.judging.judge import truth
 from sim.metrics.privacy.canaries import canary, find
@@ -191,6 +192,12 @@ def pairs(record: Any) -> Any:
     from sim.metrics.judging.judged_items import Shown
 
     return [Shown(0, number, {"short": "a" * number, "long": "b" * 40}) for number in range(10)]
+
+
+def test_where_nothing_was_said_there_is_nothing_to_judge(tmp_path: Path) -> None:
+    silent = create(platform(5, 1.0, False, people=8), tmp_path, "silent")
+    with pytest.raises(BadInput, match=r"nothing to judge: .*rubric states_secret finds nothing in silent"):
+        judging([silent], tmp_path, read_rubric(RUBRIC), "{engine: synthetic}")
 
 
 # --- rates -------------------------------------------------------------------------------------------------
