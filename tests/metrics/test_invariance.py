@@ -54,6 +54,14 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "worlds.games.society:all",
         ),
     ),
+    "games/riddles.yaml": (
+        ("tables=9",),
+        (
+            "worlds.games.riddles_outcomes:answerable",
+            "worlds.games.riddles_outcomes:learnability",
+            "worlds.games.riddles_outcomes:success",
+        ),
+    ),
     "markets/apple_market.yaml": (
         ("tables=2", "world.periods=2"),
         (
