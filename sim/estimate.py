@@ -17,6 +17,7 @@ from sim.quantities import Distribution, readable
 from sim.record.browse import Browse, Spent
 from sim.record.committed import SchemaMismatch
 from sim.record.schema import Manifest
+from sim.record.sqlite import FileFailure
 from sim.scenarios.located import ScenarioError
 from sim.scenarios.plan import Plan
 from sim.scenarios.yaml_text import read_yaml
@@ -136,7 +137,7 @@ def _before(data: Mapping[str, JSON], folder: Path) -> tuple[list[Past], list[Pa
                 if not isinstance(before, dict) or _world(before) != _world(data):
                     continue
                 found = _past(path, manifest, run)
-        except (SchemaMismatch, FileNotFoundError, ScenarioError):
+        except (SchemaMismatch, FileFailure, FileNotFoundError, ScenarioError):
             continue  # what cannot be read says nothing
         alike.append(found)
         if _shape(before) == _shape(data):

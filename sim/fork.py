@@ -112,7 +112,8 @@ def _seated(parent: Scenario, minds: Sequence[str]) -> list[str]:
     for each in minds:
         name, _, mind = each.rpartition("=")
         if name not in named:
-            raise parent.error(("cast",), f"{name!r} is no agent and no cast entry; {nearest(name, list(named))}")
+            known = nearest(name, [*everybody, *entries])
+            raise parent.error(("cast",), f"{name!r} is no agent and no cast entry; {known}")
         found += [f"seats.{agent}={{agent: {mind!r}}}" for agent in named[name]]
     return found
 

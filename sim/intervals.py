@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from math import fsum, sqrt
+from math import fsum, isclose, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -22,6 +22,8 @@ UNDER = f"n_clusters<{HEADLINE}"
 """Flag of a number of several runs that rests on fewer; what people read says it once a table, as `TOO_FEW`."""
 TOO_FEW = f"Fewer than {HEADLINE} runs are too few for headline numbers."
 
+ALIKE = "all clusters alike"
+"""Flag of a number without an interval, because so few clusters say nothing of the spread."""
 BOUNDS = "all that is unknown failed, all of it worked"
 """Method of bounds that are no interval at 95%: between them a share lies for certain."""
 
@@ -76,11 +78,24 @@ def ratio_error(parts: Sequence[float], sizes: Sequence[float]) -> float:
     return sqrt(m / (m - 1) * deviations) / total
 
 
+def few_alike(values: Sequence[float], confidence: float = 0.95) -> bool:
+    """Whether values that are all one are too few for an interval, as the one by t would be a point.
+
+    Where only the side is chance, n of them fall on one with 2/2ⁿ (the sign test), so that it takes six at 95%.
+    """
+    return isclose(min(values), max(values), rel_tol=1e-9) and 2 * 0.5 ** len(values) > 1 - confidence
+
+
 def clustered_mean(sums: Sequence[float], sizes: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Of Σ sums over Σ sizes, one of each a cluster: by t with one degree of freedom less than there are clusters."""
+    """Of Σ sums over Σ sizes, one of each a cluster: by t with one degree of freedom less than there are clusters.
+
+    Fewer than six that are all alike have none (`few_alike`).
+    """
     sums, sizes = [part for part, n in zip(sums, sizes, strict=True) if n], [n for n in sizes if n]
     if len(sizes) < 2:
         return Interval(None, flags=(FEW,) if sizes else ())
+    if few_alike([part / n for part, n in zip(sums, sizes, strict=True)], confidence):
+        return Interval(None, flags=(ALIKE,))
     value = fsum(sums) / fsum(sizes)
     half = t_quantile(confidence, len(sizes) - 1) * ratio_error(sums, sizes)
     return Interval((value - half, value + half), "t over clusters")
@@ -95,16 +110,12 @@ def clustered(hits: Sequence[float], sizes: Sequence[float], confidence: float =
     for hit, n in zip(hits, sizes, strict=True):
         if not 0 <= hit <= n:
             raise ValueError(f"{hit} of {n} is no share")
-    found = clustered_mean(hits, sizes, confidence)
-    if found.ci is None:
-        return found
-    total = fsum(sizes)
-    value = fsum(hits) / total
-    if value in (0, 1):
+    found, total = clustered_mean(hits, sizes, confidence), fsum(sizes)
+    if len([n for n in sizes if n]) > 1 and fsum(hits) in (0, total):
         bound = none_upper(total, confidence=confidence)
-        ends = (0.0, bound) if value == 0 else (1 - bound, 1.0)
+        ends = (1 - bound, 1.0) if fsum(hits) else (0.0, bound)
         return Interval(ends, "exact, one-sided", ("design effect unknown",))
-    return found._replace(ci=(max(0.0, found.ci[0]), min(1.0, found.ci[1])))
+    return found._replace(ci=(max(0.0, found.ci[0]), min(1.0, found.ci[1]))) if found.ci else found
 
 
 def none_upper(n: float, design_effect: float = 1.0, confidence: float = 0.95) -> float:

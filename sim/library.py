@@ -19,7 +19,7 @@ from sim.record.committed import SchemaMismatch, held
 from sim.record.project import Project
 from sim.record.reader import Run
 from sim.record.schema import TABLES, Manifest
-from sim.record.sqlite import readable
+from sim.record.sqlite import FileFailure, readable
 from sim.record.store import RunLocked
 from sim.runs import cast_rows
 from sim.scenarios.cast import thaw
@@ -48,7 +48,9 @@ class Listed:
 
     id: str
     status: str
-    """As `standing` says; `no run` for a file that is none."""
+    """As `standing` says; for a file that cannot be read what it is instead."""
+    why: str = ""
+    """Why it cannot be read, and what to do."""
     made: str = ""
     """Date and time to the minute, UTC."""
     decisions: int = 0
@@ -61,7 +63,7 @@ class Listed:
 
 def files(folder: Path) -> list[Path]:
     """Run files, oldest first."""
-    found = [path for path in folder.glob("*.db") if path.name != PROJECT]
+    found = [path for path in folder.glob("*.db") if path.name != PROJECT and path.is_file()]
     return sorted(found, key=lambda path: (path.stat().st_mtime, path.name))
 
 
@@ -99,18 +101,43 @@ def find_all(folder: Path, names: Iterable[str]) -> list[Path]:
     return list(found)
 
 
+def find_counted(folder: Path, names: Iterable[str]) -> tuple[list[Path], int]:
+    """As `find_all`, for what takes each run for one observation; and how many a pattern has left out.
+
+    Those are runs made of others, forks and interviews, unless the pattern names nothing else. Raises NoSuchRun.
+    """
+    found: dict[Path, None] = {}
+    left: set[Path] = set()
+    for name in names:
+        there = find_all(folder, [name])
+        own = [path for path in there if "*" not in name or not _made_of_another(path)] or there
+        found |= dict.fromkeys(own)
+        left |= set(there) - set(own)
+    return list(found), len(left - found.keys())
+
+
+def _made_of_another(path: Path) -> bool:
+    try:
+        with Run(path) as run:
+            return bool(run.manifest().parent)
+    except (SchemaMismatch, FileFailure):
+        return False  # who reads it says what it is
+
+
 def _counting(path: Path) -> list[tuple[int, str]]:
     """What sorts names with numbers by these."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path.stem)]
 
 
 def listing(folder: Path) -> Iterator[Listed]:
-    """All runs of a folder, oldest first; a file that is none, or of another version, is listed as that."""
+    """All runs of a folder, oldest first; a file that is none, or of another version, or damaged, is listed as that."""
     for path in files(folder):
         try:
             yield _listed(path)
-        except SchemaMismatch:
-            yield Listed(id=path.stem, status="no run")
+        except SchemaMismatch as problem:
+            yield Listed(id=path.stem, status=problem.standing, why=str(problem))
+        except FileFailure as problem:
+            yield Listed(id=path.stem, status="damaged", why=str(problem))
 
 
 def _listed(path: Path) -> Listed:
@@ -212,6 +239,8 @@ def measured_by(metric: Callable[[T], Iterable[Measurement]], subject: T) -> lis
         found = list(metric(subject))
         broken = next((one for one in found if not _finite(one)), None)
         problem = f"{broken.metric} is {broken.value}" if broken else ""
+    except FileFailure:  # no metric's fault
+        raise
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
     if not problem:

@@ -79,11 +79,11 @@ def create(
             raise scenario.error(("models", name, "policy"), message)
     branches = [Branch(table, 0, luck) for table in range(scenario.tables)] if luck else []
     planned = plan(scenario, _with_past(freeze(scenario), past) if past else None, branches)
-    _check_cast(planned)
+    check_cast(planned)
     return stored(folder, run_id or dated(scenario.name), planned, branches=[list(one) for one in branches])
 
 
-def _check_cast(planned: Plan) -> None:
+def check_cast(planned: Plan) -> None:
     """Raises ScenarioError where the world will not have the cast of the first table."""
     table = planned.tables[0]
     try:

@@ -78,7 +78,10 @@ def _values(text: str) -> list[str]:
         raise BadInput(f"--over {text}: not a list of values; write KEY=[VALUE, …], like world.order_life=[20s, 2m]")
     if key.strip() == "seed":
         raise BadInput(f"--over {text}: every setting has the same seeds; write --seeds {len(found)}")
-    return [f"{key}={_written(value)}" for value in found]
+    written = [_written(value) for value in found]
+    if twice := [one for place, one in enumerate(written) if one in written[:place]]:
+        raise BadInput(f"--over {text}: {twice[0]} stands there twice; leave one out")
+    return [f"{key}={one}" for one in written]
 
 
 def _written(value: JSON) -> str:

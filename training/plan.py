@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +34,34 @@ class Plan:
     """Stored runs to learn from, for the structure `stored`."""
     start: Mapping[str, Path] = field(default_factory=dict)
     """By learner, the folder of the weights that it starts from: a version of ours, or a foreign adapter."""
+    inputs: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Of one that is kept: by file that it reads, the SHA-256 of what that said when it began."""
 
     def write(self, folder: Path) -> None:
-        """Keep it. Raises TrainingError where the folder holds another training; how it is watched may change."""
-        place = folder / "train.yaml"
-        if place.exists() and not self.continues(Plan.read(folder)):
-            raise TrainingError(f"{place} is of another training; choose another folder, or leave out what differs")
+        """Keep it; how it is watched may change.
+
+        Raises TrainingError where the folder holds another training, or a file that this one reads has changed since.
+        """
+        place, inputs = folder / "train.yaml", self._read()
+        if place.exists():
+            begun = Plan.read(folder)
+            if not self.continues(begun):
+                raise TrainingError(f"{place} is of another training; choose another folder, or leave out what differs")
+            if changed := [file for file, said in inputs.items() if begun.inputs.get(file) != said]:
+                raise TrainingError(
+                    f"{changed[0]} has changed since the training in {folder} began; put back what it said, or choose "
+                    "another folder"
+                )
         folder.mkdir(parents=True, exist_ok=True)
         new = place.with_name("train.yaml.new")
-        new.write_text(write_yaml(self._document()), encoding="utf-8")
+        new.write_text(write_yaml({**self._document(), "inputs": inputs}), encoding="utf-8")
         new.replace(place)
+
+    def _read(self) -> dict[str, str]:
+        """By file, the hash of what it says: the scenario, and skills in words."""
+        pull = shows(self.recipe)
+        files = [self.scenario, *([self.scenario.parent / pull.skills] if pull and pull.skills else [])]
+        return {str(file.resolve()): sha256(file.read_bytes()).hexdigest() for file in files}
 
     def continues(self, other: Plan) -> bool:
         """Whether both are one training, watched in one way or another."""
@@ -67,7 +86,7 @@ class Plan:
         if not place.is_file():
             raise TrainingError(f"{folder} holds no training: there is no train.yaml in it")
         found = read_yaml(text_of(place), str(place)).data
-        keys = ("recipe", "scenario", "sets", "seed", "runs", "start")
+        keys = ("recipe", "scenario", "sets", "seed", "runs", "start", "inputs")
         lacking = [key for key in keys if not isinstance(found, dict) or key not in found]
         if lacking:
             raise TrainingError(f"{place} has no {lacking[0]}: it is damaged, or of another version")
@@ -78,6 +97,7 @@ class Plan:
             seed=found["seed"],
             runs=tuple(map(Path, found["runs"])),
             start={name: Path(path) for name, path in found["start"].items()},
+            inputs=found["inputs"],
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from sim.scenarios.located import Keys, ScenarioError, nearest
 from sim.scenarios.overrides import overridden
@@ -20,7 +20,7 @@ from training.modulation import Modulation
 from training.returns import GAE, SMDP, CrossEpisode, Q
 from training.returns import Tree as TreeReturn
 from training.reward import Source
-from training.schedule import Weight
+from training.schedule import Schedule, Weight
 from training.slots import (
     CE,
     NFSP,
@@ -74,16 +74,28 @@ class PolicySettings(Strict):
     """Versions kept, beside those that something names."""
 
 
+def _uphill(rate: Weight) -> Weight:
+    """The learning rate, if it is never below 0. Raises ValueError."""
+    least = min(value for _, value in rate.points) if isinstance(rate, Schedule) else rate
+    if least < 0:
+        raise ValueError(f"{least:g} is wrong; expected at least 0")
+    return rate
+
+
+Rate: TypeAlias = Annotated[Weight, AfterValidator(_uphill)]
+Beta: TypeAlias = Annotated[float, Field(ge=0, lt=1)]
+
+
 class Optimiser(Strict):
     """How parameters move."""
 
     kind: Literal["adamw", "sgd", "gauss_newton"] = "adamw"
     """gauss_newton: solves the least squares of `neurd_fit`; a step moves each logit to where it belongs."""
-    lr: Weight = 1e-6
+    lr: Rate = 1e-6
     """Learning rate, or its schedule over updates; of gauss_newton the share of the solved step, mostly 1."""
-    critic_lr: Weight = 1e-3
+    critic_lr: Rate = 1e-3
     """The critics' own, who are small and begin with nothing."""
-    betas: Annotated[tuple[float, float], Field(strict=False)] = (0.9, 0.999)
+    betas: Annotated[tuple[Beta, Beta], Field(strict=False)] = (0.9, 0.999)
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     grad_clip: Positive | None = 1.0
     """Largest norm of the gradient; null: any."""

@@ -49,7 +49,7 @@ def command(*words: str, where: Path | None = None) -> Started:
     log = tempfile.NamedTemporaryFile(prefix="agora-", suffix=".log", delete=False)  # noqa: SIM115
     with log:
         process = subprocess.Popen(
-            [sys.executable, "-c", _AGORA, *words[:1], *(("--runs", str(where)) if where else ()), *words[1:]],
+            [sys.executable, "-P", "-c", _AGORA, *words[:1], *(("--runs", str(where)) if where else ()), *words[1:]],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -19,6 +19,7 @@ from sim.record.browse import Browse, Filter
 from sim.record.committed import SchemaMismatch
 from sim.record.project import Numbers
 from sim.record.schema import Manifest
+from sim.record.sqlite import FileFailure
 from sim.scenarios.yaml_text import read_yaml
 from sim.types import AgentId, Measurement, Member, RecordedFact
 from sim.wording import audience as audience
@@ -42,8 +43,10 @@ class Head:
     id: str
     path: Path
     status: str
-    """As `sim.library.standing` says."""
+    """As `sim.library.standing` says; for a file that cannot be read what it is instead."""
     cause: str = ""
+    """Why it is paused or failed, or cannot be read."""
+    readable: bool = True
     name: str = ""
     """Of the scenario."""
     models: str = ""
@@ -127,8 +130,10 @@ def _head(path: Path, _stamp: tuple[int, ...]) -> Head:
     try:
         with Browse(path) as run:
             return _read_head(run, run.manifest())
-    except (SchemaMismatch, FileNotFoundError) as problem:
-        return Head(id=path.stem, path=path, status="no run", cause=str(problem))
+    except SchemaMismatch as problem:
+        return Head(id=path.stem, path=path, status=problem.standing, cause=str(problem), readable=False)
+    except (FileFailure, FileNotFoundError) as problem:
+        return Head(id=path.stem, path=path, status="damaged", cause=str(problem), readable=False)
 
 
 def _read_head(run: Browse, manifest: Manifest) -> Head:

@@ -108,7 +108,7 @@ def chosen_run() -> Head | None:
     with st.sidebar:
         name = choice("Run", ids, "run")
     head = data.head(where, name)
-    if head.status == "no run":
+    if not head.readable:
         failure(head.cause)
         return None
     return head

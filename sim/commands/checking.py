@@ -17,6 +17,7 @@ from sim.conformance.findings import ConformanceError
 from sim.conformance.stand import Stand, stand
 from sim.estimate import estimate
 from sim.quantities import readable
+from sim.runs import check_cast
 from sim.scenarios.located import ScenarioError, shown
 from sim.scenarios.plan import Plan, plan
 from sim.scenarios.resolve import is_file, resolve, split
@@ -38,7 +39,9 @@ def checked(what: str, sets: Sequence[str], scenario: Path | None, runs: Path) -
     if not what:
         raise BadInput("nothing to check; name a scenario file, or module:Name of a world or an agent")
     if ":" not in what or what.endswith((".yaml", ".yml")):
-        return list(scenario_report(plan(load(scenario_file(Path(what)), sets)), runs))
+        planned = plan(load(scenario_file(Path(what)), sets))
+        check_cast(planned)
+        return list(scenario_report(planned, runs))
     thing = resolve(what, Path())
     if hasattr(thing, "act"):
         return _agent(what, thing, sets, scenario)

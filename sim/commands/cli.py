@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.commands import studies, trained
-from sim.commands.options import EXITS, RUNS, All, Budget, Folder, Jobs, Quiet, RunName, RunNames, Sets
+from sim.commands.options import EXITS, RUNS, All, Budget, Folder, Jobs, Quiet, RunName, RunNames, Sets, counted
+from sim.commands.usage import Commands
 
 if TYPE_CHECKING:
     from sim.commands.doctor import Line
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="agora",
+    cls=Commands,
     help="Societies of language-model agents: run, replay, resume, fork and measure them.",
     no_args_is_help=True,
     add_completion=False,
@@ -347,10 +349,10 @@ def measure(
     from sim.commands.failures import BadInput
     from sim.commands.progress import working
     from sim.commands.show import measured, measured_across, measured_together
-    from sim.library import find_all, metric_named, secrets_file
     from sim.library import measure as compute
+    from sim.library import metric_named, secrets_file
 
-    paths = find_all(runs, names)
+    paths = counted(runs, names)
     if follow:
         from sim.commands.following import followed
 
@@ -396,9 +398,8 @@ def report(
     """
     from sim.commands import reporting
     from sim.commands.failures import BadInput
-    from sim.library import find_all
 
-    paths = find_all(runs, names)
+    paths = counted(runs, names)
     file, form = reporting.target(out, paths, form)
     writers = dict(reporting.CORE)
     if form not in writers:

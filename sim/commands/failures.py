@@ -58,7 +58,7 @@ def _came_to(app: Callable[[], object]) -> int:
     except KeyboardInterrupt:
         return _say("interrupted; nothing committed is lost", INTERRUPTED)
     except Exception as error:
-        if isinstance(error, OSError) and not _printed():
+        if isinstance(error, OSError) and (not _printed() or isinstance(error, BrokenPipeError)):
             return FAILED
         code = _code(error)
         if code is None:

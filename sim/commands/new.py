@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import sys
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -43,6 +44,8 @@ def _stem(name: str) -> str:
         raise BadInput(
             f"{shown(name)} is no name for a file and a class; write letters, digits, - and _, like tea-house"
         )
+    if stem in sys.stdlib_module_names:
+        raise BadInput(f"{shown(name)}: {stem}.py would stand before Python's own module {stem}; choose another name")
     return stem
 
 

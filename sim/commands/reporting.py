@@ -35,6 +35,8 @@ def target(out: Path | None, paths: Sequence[Path], form: str | None) -> tuple[P
     ending = form or named or FORMATS[0]
     if ending not in FORMATS:
         raise BadInput(f"--format {shown(ending)} is none; {nearest(ending, FORMATS)}")
+    if ends and not (form or named):
+        raise BadInput(f"-o {out} ends in {ends}, which is no format; {nearest(ends, FORMATS)}")
     if named and named != ending:
         raise BadInput(f"-o {out} ends in {named}, and --format is {ending}; leave one of them out")
     more = f"-and-{len(paths) - 1}-more" if len(paths) > 1 else ""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
@@ -41,15 +42,17 @@ AGENTS = 30
 
 
 def run_list(runs: Sequence[Listed]) -> Iterator[Text]:
-    """The runs of a folder, a line each; an id that is too long, and what a run was forked from, have their own."""
+    """The runs of a folder, a line each; below it what a run was forked from, or why a file cannot be read."""
     rows = [(one.status, one.id, one.made, f"{one.decisions:,}", f"{one.calls:,}") for one in runs]
     heads = ("status", "run", "made (UTC)", "decisions", "calls")
-    widths = [max(len(row[place]) for row in [heads, *rows]) for place in range(len(heads))]
+    widths = [max(cell_len(row[place]) for row in [heads, *rows]) for place in range(len(heads))]
     room = COLUMNS - sum(widths[:1] + widths[2:]) - len(heads) + 1
-    widths[1] = max(len(row[1]) for row in [heads, *rows] if len(row[1]) <= room)
+    widths[1] = max(length for row in [heads, *rows] if (length := cell_len(row[1])) <= room)
     yield from _run_lines(heads, widths, "")
     for one, row in zip(runs, rows, strict=True):
         yield from _run_lines(row, widths, COLOURS.get(one.status, ""))
+        if one.why:
+            yield plain(f"{' ' * widths[0]} {one.why}", "dim")
         if one.parent:
             yield plain(f"{' ' * widths[0]} {'forked from' if one.forked else 'asks an agent of'} {one.parent}", "dim")
 
@@ -58,10 +61,10 @@ def _run_lines(row: Sequence[str], widths: Sequence[int], style: str) -> Iterato
     status, name, made, *counts = row
     rest = [made.ljust(widths[2]), *(count.rjust(width) for count, width in zip(counts, widths[3:], strict=True))]
     head = Text(status.ljust(widths[0]), style=style) + " "
-    if len(name) > widths[1]:
+    if cell_len(name) > widths[1]:
         yield head + plain(name)
         head, name = Text(" " * (widths[0] + 1)), ""
-    yield head + plain(" ".join([name.ljust(widths[1]), *rest]))
+    yield head + plain(" ".join([set_cell_size(name, widths[1]), *rest]))
 
 
 # --- how a session ended ------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from sim.commands.options import EXITS, RUNS, Budget, Folder, Jobs, Quiet, RunName, RunNames, Sets
+from sim.commands.options import EXITS, RUNS, Budget, Folder, Jobs, Quiet, RunName, RunNames, Sets, counted
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -123,13 +123,13 @@ def judge(
     from sim.commands.progress import watched
     from sim.commands.show import ending, measured
     from sim.commands.terminal import say
-    from sim.library import find_all, keep, measure
+    from sim.library import keep, measure
     from sim.runs import go
     from sim.studies.docket import drawn, judging
     from sim.studies.rubric import read_calibration, read_rubric
 
     asked = read_rubric(rubric)
-    paths = find_all(runs, names)
+    paths = counted(runs, names)
     if draw:
         texts = drawn(paths, asked, draw, seed=seed)
         typer.echo("\n".join(orjson.dumps({"shows": each, "labels": []}).decode() for each in texts))

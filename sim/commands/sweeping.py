@@ -61,6 +61,7 @@ class Apart:
     """A run in a process of its own."""
 
     def __init__(self, path: Path) -> None:
+        os.environ.setdefault("PYTHONSAFEPATH", "1")  # a json.py in the folder at hand is not taken for Python's own
         context: Any = get_context("forkserver")
         context.set_forkserver_preload(_PRELOADED)
         self._process: BaseProcess = context.Process(target=_alone, args=(path,), name=path.stem)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from sim.commands.options import RUNS, Folder, Quiet
+from sim.commands.options import RUNS, Folder, Quiet, counted
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -93,11 +93,10 @@ def rows(
 
     from sim.commands.failures import BadInput
     from sim.commands.terminal import say
-    from sim.library import find_all
     from training.rows_file import write_rows
     from training.trajectory import TrajectoryError
 
-    paths = find_all(runs, names)
+    paths = counted(runs, names)
     try:
         each = track(paths, "reading", console=Console(stderr=True), transient=True, disable=quiet)
         count = write_rows(each, out)

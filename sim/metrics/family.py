@@ -21,6 +21,7 @@ from sim.record.committed import SchemaMismatch
 from sim.record.project import Project
 from sim.record.reader import Run
 from sim.record.schema import Manifest
+from sim.record.sqlite import FileFailure
 from sim.scenarios.yaml_text import read_yaml
 from sim.types import JSON, Measurement, Record, Secret
 
@@ -156,7 +157,7 @@ def _finished(named: Set[Path]) -> dict[Path, Manifest]:
             with Run(path) as run:
                 if run.status == "finished":
                     found[path] = run.manifest()
-        except (SchemaMismatch, FileNotFoundError):
+        except (SchemaMismatch, FileFailure, FileNotFoundError):
             continue
     return found
 

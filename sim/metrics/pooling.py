@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import orjson
 
-from sim.intervals import FEW, HEADLINE, UNDER, clustered
+from sim.intervals import ALIKE, FEW, HEADLINE, UNDER, clustered
 from sim.metrics.statistics.clusters import Estimate, geometric_mean, mean
 from sim.types import Measurement
 
@@ -37,7 +37,7 @@ def _pooled(group: Sequence[Measurement], runs: int) -> Measurement:
     on_logs = first.unit == "ratio" and all(value > 0 for value in values)
     found = geometric_mean(values) if on_logs else mean(values)
     bounded = first.unit == "share" and all(0 <= value <= 1 for value in values)
-    if found.ci and bounded:
+    if bounded and len(values) > 1:
         found = _within(found, [one for one in group if one.value is not None])
     excluded: Counter[str] = Counter()
     for one in group:
@@ -65,8 +65,7 @@ def _within(found: Estimate, shares: Sequence[Measurement]) -> Estimate:
     if found.value in (0, 1):
         sizes = [max(one.n, 1) for one in shares]
         return found._replace(**clustered([found.value * n for n in sizes], sizes)._asdict())
-    assert found.ci is not None
-    return found._replace(ci=(max(found.ci[0], 0.0), min(found.ci[1], 1.0)))
+    return found._replace(ci=(max(found.ci[0], 0.0), min(found.ci[1], 1.0)) if found.ci else None)
 
 
 def _under(runs: int) -> tuple[str, ...]:
@@ -74,6 +73,6 @@ def _under(runs: int) -> tuple[str, ...]:
 
 
 def _flags(group: Sequence[Measurement], runs: int) -> Iterator[str]:
-    counts = Counter(flag for one in group for flag in dict.fromkeys(one.flags) if flag not in (FEW, UNDER))
+    counts = Counter(flag for one in group for flag in dict.fromkeys(one.flags) if flag not in (FEW, ALIKE, UNDER))
     for flag, count in counts.items():
         yield flag if count == runs else f"{flag} ({count} of {runs} runs)"

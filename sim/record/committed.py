@@ -20,7 +20,7 @@ from sqlalchemy import ColumnElement, Select, Table, bindparam, func, select, tu
 
 from sim.blobs import decode_logprobs, decode_options, decode_tokens
 from sim.record.schema import LOG, SCHEMA_VERSION, TABLES, Manifest
-from sim.record.sqlite import compiled, readable
+from sim.record.sqlite import FileFailure, compiled, readable
 from sim.types import CallKey, Completion, Usage
 
 Row: TypeAlias = tuple[Any, ...]
@@ -31,6 +31,11 @@ PAGE = 2_000
 
 class SchemaMismatch(Exception):
     """The file is no run, or a run of another record version; the text says what to do."""
+
+    def __init__(self, text: str, version: int | None = None) -> None:
+        super().__init__(text)
+        self.standing = "no run" if version is None else f"record version {version}"
+        """What stands in a list of runs in place of a status."""
 
 
 def lock_of(path: Path) -> FileLock:
@@ -131,21 +136,28 @@ class Committed:
     def _check_version(self) -> None:
         try:
             found = self._rows("SELECT schema_version, versions FROM run")
-        except sqlite3.DatabaseError as problem:
-            raise SchemaMismatch(f"{self.path} is not a run: {problem}") from problem
-        if found[0][0] != SCHEMA_VERSION:
-            version = orjson.loads(found[0][1]).get("agora-sim", "that wrote it")
+        except FileFailure as problem:
+            raise SchemaMismatch(f"{self.path} is not a run: {problem.__cause__}") from problem
+        if not found:
+            raise SchemaMismatch(f"{self.path} is not a run: it does not say of which")
+        (version, packages), *_ = found
+        if version != SCHEMA_VERSION:
+            writer = orjson.loads(packages).get("agora-sim", "that wrote it")
             raise SchemaMismatch(
-                f"{self.path} has record version {found[0][0]}, this agora-sim reads {SCHEMA_VERSION}: "
-                f"open it with agora-sim {version}, or take its numbers along with that version's `agora export`"
+                f"{self.path} has record version {version}, this agora-sim reads {SCHEMA_VERSION}: "
+                f"open it with agora-sim {writer}, or take its numbers along with that version's `agora export`",
+                version,
             )
 
     def _rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """All rows of one query, as the driver gives them: these must compare equal to what was put."""
-        with closing(self._reading.raw_connection()) as connection:
-            cursor = connection.cursor()
-            cursor.execute(sql, parameters)
-            return list(cursor.fetchall())
+        try:
+            with closing(self._reading.raw_connection()) as connection:
+                cursor = connection.cursor()
+                cursor.execute(sql, parameters)
+                return list(cursor.fetchall())
+        except sqlite3.DatabaseError as problem:
+            raise FileFailure(f"{self.path}: {problem}") from problem
 
     def _all(self, statement: Select[Any]) -> Sequence[Any]:
         """All rows of one query, as the mapping gives them."""

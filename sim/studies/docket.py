@@ -45,6 +45,9 @@ def judging(
     with `sim.runs.go`. Raises BadInput, ScenarioError, ResolveError.
     """
     found = [_taken(path, rubric, most, seed) for path in paths]
+    if not any(one.items for one in found):
+        runs = ", ".join(path.stem for path in paths)
+        raise BadInput(f"nothing to judge: {rubric.items} of the rubric {rubric.name} finds nothing in {runs}")
     names = [word for one in found for word in one.names]
     hidden = [word for one in found for word in one.hidden]
     rules = {rest: rule for one in found for rest, rule in one.rules.items()}

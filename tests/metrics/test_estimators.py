@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.intervals import FEW, none_upper, wilson
+from sim.intervals import ALIKE, FEW, none_upper, wilson
 from sim.metrics.judging.agreement import (
     cohen_kappa,
     crossed,
@@ -27,6 +27,7 @@ from sim.metrics.statistics.clusters import (
     independent_rate,
     mean,
     rate,
+    ratio,
 )
 from sim.metrics.statistics.multiplicity import adjusted, benjamini_hochberg
 from sim.metrics.statistics.permutation import exact_exposure, mcnemar, sign_flips, stratified
@@ -84,6 +85,15 @@ def test_the_order_of_clusters_does_not_matter(pairs: list[tuple[int, int]], luc
     assert one.ci == pytest.approx(other.ci) if one.ci else other.ci is None
     if one.value is not None and one.ci is not None:
         assert 0 <= one.ci[0] <= one.value <= one.ci[1] <= 1
+
+
+def test_few_clusters_that_are_all_alike_have_no_interval() -> None:
+    """Five coins fall alike with 2/32, six with 2/64."""
+    five = mean([2.5] * 5)
+    assert (five.value, five.se, five.ci, five.method, five.flags) == (2.5, 0, None, "", (ALIKE,))
+    assert (mean([2.5] * 6).ci, mean([2.5] * 5, 0.9).ci) == ((2.5, 2.5), (2.5, 2.5))
+    assert ratio([2, 4, 6], [1, 2, 3]).flags == geometric_mean([3, 3, 3]).flags == (ALIKE,)
+    assert rate([0, 0], [5, 5]).method == "exact, one-sided", "none of ten says how many there may be at most"
 
 
 def test_equal_clusters_have_the_error_of_their_means() -> None:

@@ -194,7 +194,7 @@ def test_a_metric_of_ones_own_on_stored_runs(here: Path, agora: Agora) -> None:
     for seed in (2, 3):
         agora("run", "coins.yaml", "-q", "--name", f"c{seed}", "--set", f"seed={seed}")
     said = agora("measure", "c1", "c2", "c3", "c1", "--metric", "./mine.py:secrets", "--secrets", "secrets.yaml")
-    assert said.out.splitlines()[1].split() == ["secrets", "1", "24", "[1,", "1]"]
+    assert said.out.splitlines()[1].split() == ["secrets", "1", "24", "all", "clusters", "alike"]
     assert said.out.splitlines()[2:] == [" Fewer than 20 runs are too few for headline numbers."], "once a table"
     assert "failed: ValueError: no such thing" in agora("measure", "c1", "--metric", "./mine.py:broken").out
 

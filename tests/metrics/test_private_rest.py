@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sim.intervals import ALIKE
 from sim.metrics.privacy import attackers, degrees, leaks, thoughts
 from sim.metrics.privacy.attackers import attribute, membership, spoken
 from sim.metrics.privacy.canaries import canary
@@ -253,8 +254,9 @@ def test_a_front_of_conditions() -> None:
     assert found["tradeoff.hypervolume"].value == pytest.approx(0.74)
     low, high = found["tradeoff.hypervolume"].ci
     assert low <= 0.74 <= high
-    assert found["tradeoff.harmonic condition=bad"].flags == ()
-    assert found["tradeoff.harmonic condition=strict"].flags == ("on the front",)
+    assert found["tradeoff.harmonic condition=bad"].flags == (ALIKE,)
+    assert set(found["tradeoff.harmonic condition=strict"].flags) == {"on the front", ALIKE}
+    assert found["tradeoff.harmonic condition=kind"].flags == ("on the front",)
     (*_, alone) = fronts({"one": [(0.2, 0.7)]})
     assert alone.value == pytest.approx(0.56)
     assert (alone.ci, alone.flags) == (None, ("n_clusters<2",))

@@ -6,9 +6,11 @@ import json
 import os
 import re
 import shlex
+import sqlite3
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,15 @@ import yaml
 from sim.commands.cli import app
 from sim.library import files
 from sim.record.reader import Run
+from sim.record.schema import SCHEMA_VERSION
 from sim.runs import create
 from sim.scenarios.scenario import load
 from tests.commands import AGORA, Agora, Process, Said, wait_until
 
 ROOT = Path(__file__).parents[2]
 SCRIPTED = ROOT / "scenarios" / "negotiation" / "bargaining_rubinstein.yaml"
+MARKET = ROOT / "scenarios" / "markets" / "apple_market.yaml"
+FORUM = ROOT / "scenarios" / "platforms" / "forum_posters.yaml"
 
 TALK: dict[str, Any] = {
     "name": "talk",
@@ -213,6 +218,14 @@ def test_the_runs_fit_on_a_terminal(agora: Agora, tmp_path: Path) -> None:
     assert lines[4] == f"not started {first}-at1"
     assert lines[6] == f"            forked from {first}"
     assert len({line.index(" 20") for line in lines if " 20" in line and "-at" not in line}) == 1
+
+
+def test_ids_of_wide_letters_stand_in_their_column(agora: Agora, tmp_path: Path) -> None:
+    for name in ("market", "世界"):
+        agora("run", SCRIPTED, "-q", "--name", name)
+    _, market, world = agora("runs").out.splitlines()
+    assert market.startswith("finished market 2")
+    assert world.startswith("finished 世界   2")
 
 
 def test_a_fork_that_was_never_started(agora: Agora, tmp_path: Path) -> None:
@@ -464,6 +477,8 @@ def test_models_says_what_to_do_where_the_model_cannot_be_made(agora: Agora, mon
         (["fork", "last", "--at", "10s", "--edit", "{do: say, text: x, at: 2s}"], ["before the fork"]),
         (["fork", "last", "--at", "10s", "--edit", "{do: sing}"], ["'sing'"]),
         (["new", "world", "9"], ["'9'"]),
+        (["new", "world", "json"], ["'json': json.py would stand before Python's own module json"]),
+        (["fork", "last", "--at", "0", "--mind", "x=a:B"], ["'x' is no agent and no cast entry; choose one of player"]),
         (["new", "planet", "mars"], ["'planet'", "choose one of agent, scenario, world"]),
         (["run", "."], [". is a folder; name a .yaml file"]),
         (["check", "."], [". is a folder; name a .yaml file"]),
@@ -503,7 +518,63 @@ def test_a_file_that_is_no_run_does_not_hide_the_others(agora: Agora, tmp_path: 
     said = agora("runs")
     assert said.code == 0
     assert "finished" in said.out
-    assert "notes" in said.out
+    assert "no run   notes " in said.out
+    assert "notes.db is not a run: file is not a database" in said.out
+
+
+def test_a_run_of_another_record_version_is_told_as_that(agora: Agora, tmp_path: Path) -> None:
+    agora("run", SCRIPTED, "-q", "--name", "old")
+    (path,) = runs(tmp_path)
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute('UPDATE run SET schema_version = 3, versions = \'{"agora-sim": "0.0.9"}\'')
+    told = f"{path} has record version 3, this agora-sim reads {SCHEMA_VERSION}: open it with agora-sim 0.0.9"
+    said = agora("runs")
+    assert said.code == 0
+    assert "record version 3 old " in said.out
+    assert told in said.out
+    for command in ("show", "measure", "verify", "report", "resume"):
+        said = agora(command, "old")
+        assert said.code == 2
+        assert said.line.startswith(f"agora: {told}")
+
+
+def test_a_run_without_its_first_row_is_none(agora: Agora, tmp_path: Path) -> None:
+    agora("run", SCRIPTED, "-q", "--name", "bare")
+    with closing(sqlite3.connect(tmp_path / "runs" / "bare.db")) as raw, raw:
+        raw.execute("DELETE FROM run")
+    assert "bare.db is not a run" in agora("runs").out
+    assert "bare.db is not a run" in agora("show", "bare").line
+
+
+def test_a_damaged_run_is_told_as_that_and_hides_no_other(agora: Agora, tmp_path: Path) -> None:
+    agora("run", SCRIPTED, "-q", "--name", "whole")
+    path = tmp_path / "runs" / "whole.db"
+    with closing(sqlite3.connect(path)) as raw:
+        (size,), (page,) = (
+            raw.execute(sql).fetchone()
+            for sql in ("PRAGMA page_size", "SELECT rootpage FROM sqlite_master WHERE name = 'decisions'")
+        )
+    whole = path.read_bytes()
+    (tmp_path / "runs" / "hurt.db").write_bytes(whole[: size * (page - 1)] + b"Z" * size + whole[size * page :])
+    said = agora("runs")
+    assert said.code == 0
+    assert "finished whole" in said.out
+    assert "damaged  hurt" in said.out
+    for words in (("verify",), ("measure",), ("export", "--parquet", "tables")):
+        said = agora(words[0], "hurt", *words[1:])
+        assert said.code == 1
+        assert "hurt.db: database disk image is malformed" in said.line
+
+
+def test_what_is_called_like_a_run_and_is_no_file_is_none(agora: Agora, tmp_path: Path) -> None:
+    agora("run", SCRIPTED, "-q", "--name", "real")
+    (tmp_path / "runs" / "gone.db").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "runs" / "folder.db").mkdir()
+    said = agora("runs")
+    assert said.code == 0
+    assert "real" in said.out
+    assert "gone" not in said.out
+    assert "no run 'folder'" in agora("show", "folder").line
 
 
 def test_an_ambiguous_name_is_refused(agora: Agora, tmp_path: Path) -> None:
@@ -515,11 +586,36 @@ def test_an_ambiguous_name_is_refused(agora: Agora, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "args",
-    [[], ["dance"], ["run"], ["run", "a", "b"], ["fork", "last"], ["show", "x", "--tabel", "1"], ["runs", "here"]],
+    ("words", "told"),
+    [
+        ("shwo", "no such command 'shwo'. Did you mean 'show'?"),
+        ("xyz", "no such command 'xyz'; usage: agora [OPTIONS] COMMAND [ARGS]..., more: agora --help"),
+        ("run", "missing argument 'scenario'; usage: agora run [OPTIONS] {scenario}, more: agora run --help"),
+        ("run a b", "got unexpected extra argument(s) (b); usage: agora run"),
+        ("fork last", "missing option '--at'; usage: agora fork [OPTIONS] {RUN}, more: agora fork --help"),
+        ("fork last --at 1 --replicates x", "--replicates should be a valid integer"),
+        ("fork last --at 1 --replicates 0", "--replicates should be greater than or equal to 1"),
+        ("run a --budget -3", "--budget should be greater than or equal to 0"),
+        ("run a --budget 1e400", "--budget should be a valid integer"),
+        ("show x --tabel 1", "no such option: --tabel (Possible options: --all, --channel, --table)"),
+        ("report x --format", "option '--format' requires an argument"),
+        ("runs here", "got unexpected extra argument(s) (here)"),
+        ("runs --runs notes", "--runs notes: notes is a file; name a folder, or a place for one"),
+        ("doctor --runs notes/runs", "notes is a file; name a folder, or a place for one"),
+    ],
 )
-def test_usage_errors(args: list[str], agora: Agora) -> None:
-    assert agora(*args).code == 2
+def test_a_wrong_word_costs_one_line(words: str, told: str, agora: Agora, tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("")
+    said = agora(*words.split())
+    assert said.code == 2
+    assert told in said.line
+    assert said.line.startswith("agora: ")
+
+
+def test_no_words_at_all_get_the_help(agora: Agora) -> None:
+    said = agora()
+    assert said.code == 2
+    assert "agora [OPTIONS] COMMAND" in said.out
 
 
 def test_a_run_that_another_process_writes_is_refused(agora: Agora, tmp_path: Path) -> None:
@@ -591,8 +687,8 @@ def test_error_lines_are_harmless_too(agora: Agora) -> None:
             ("export", "RUN", "--parquet", "strange.yaml"),
             "strange.yaml: File exists; name a folder",
         ),
-        (("show", "RUN", "--agent", "first-1", "--limit", "0"), "'--limit'"),
-        (("run", SCRIPTED, "--budget", "-1"), "'--budget'"),
+        (("show", "RUN", "--agent", "first-1", "--limit", "0"), "--limit should be"),
+        (("run", SCRIPTED, "--budget", "-1"), "--budget should be"),
     ],
 )
 def test_files_and_numbers_that_will_not_do(agora: Agora, tmp_path: Path, words: tuple[object, ...], told: str) -> None:
@@ -610,6 +706,23 @@ def test_a_cast_that_the_world_will_not_have_leaves_nothing(agora: Agora, tmp_pa
     )
     assert ": cast: " in said.line
     assert not runs(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "change", "told"),
+    [
+        (SCRIPTED, "first.count=3", "7 seats leave somebody alone"),
+        (MARKET, "buyer.private={values: [9, a]}", "buyer-1: what a unit is worth or costs is a number, not 'a'"),
+        (MARKET, "buyer.private={value: 9, cash: x}", "the private value cash is a number of at least 0, not 'x'"),
+        (FORUM, "member.private={activity: -3}", "the private value activity is a number of at least 0, not -3"),
+    ],
+)
+def test_a_cast_that_the_world_will_not_have_is_found_by_check(
+    scenario: Path, change: str, told: str, agora: Agora
+) -> None:
+    said = agora("check", scenario, "--set", f"cast.{change}")
+    assert said.code == 2
+    assert told in said.line
 
 
 @pytest.mark.parametrize(

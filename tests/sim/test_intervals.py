@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sim.intervals import FEW, Interval, Z, clustered, clustered_mean, wilson
+from sim.intervals import ALIKE, FEW, Interval, Z, clustered, clustered_mean, wilson
 
 
 def test_wilson_by_hand() -> None:
@@ -37,7 +37,8 @@ def test_means_of_clusters_by_hand() -> None:
     """As the shares, and not held between 0 and 1."""
     found = clustered_mean([-4, -5, -6], [10, 10, 10])
     assert found.ci == pytest.approx((-0.74841, -0.25159), abs=5e-5)
-    assert clustered_mean([20, 20], [10, 10]) == Interval((2, 2), "t over clusters")
+    assert clustered_mean([20] * 6, [10] * 6) == Interval((2, 2), "t over clusters")
+    assert clustered_mean([20, 0, 10, 1], [10, 0, 5, 0.5]) == Interval(None, flags=(ALIKE,)), "three tell no spread"
     assert clustered_mean([3], [4]) == Interval(None, flags=(FEW,))
 
 

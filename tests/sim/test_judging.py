@@ -200,6 +200,12 @@ def pairs(record: Any) -> Any:
     return [Shown(0, number, {"short": "a" * number, "long": "b" * 40}) for number in range(10)]
 
 
+def test_where_nothing_was_said_there_is_nothing_to_judge(tmp_path: Path) -> None:
+    silent = create(platform(5, 1.0, False, people=8), tmp_path, "silent")
+    with pytest.raises(BadInput, match=r"nothing to judge: .*rubric states_secret finds nothing in silent"):
+        judging([silent], tmp_path, read_rubric(RUBRIC), "{engine: synthetic}")
+
+
 # --- rates -------------------------------------------------------------------------------------------------
 
 

@@ -154,6 +154,23 @@ def test_engines_that_do_not_start_pause_the_run(tmp_path: Path, monkeypatch: py
     assert go(path).status == "finished"
 
 
+def test_an_engine_that_could_not_be_built_is_built_anew_for_a_run_gone_on_with_in_one_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built, path = Pool._built, create(society("matrix"), tmp_path)
+    fails = iter([RuntimeError("no memory")])
+
+    def build(pool: Pool, settings: Any) -> Any:
+        for error in fails:
+            raise error
+        return built(pool, settings)
+
+    monkeypatch.setattr(Pool, "_built", build)
+    session = go(path)
+    assert (session.status, session.cause) == ("paused", "the engine synthetic does not start: no memory")
+    assert go(path).status == "finished"
+
+
 def test_every_engine_is_closed() -> None:
     closed = []
 

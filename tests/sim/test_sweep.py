@@ -89,6 +89,11 @@ def test_what_is_no_list_is_refused(text: str) -> None:
         settings([text])
 
 
+def test_a_value_stands_once() -> None:
+    with pytest.raises(BadInput, match=r"world\.rounds=\[2, 3, 2\]: 2 stands there twice; leave one out"):
+        settings(["world.rounds=[2, 3, 2]"])
+
+
 def test_seeds_have_an_option_of_their_own() -> None:
     with pytest.raises(BadInput, match="every setting has the same seeds; write --seeds 2"):
         settings(["seed=[1, 2]"])
@@ -353,11 +358,34 @@ def test_people_are_asked_by_every_run(started: Callable[..., Process], tmp_path
     assert set(statuses(tmp_path).values()) == {"finished"}
 
 
+def test_files_at_hand_are_not_taken_for_python_s_own(started: Callable[..., Process], tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit(1)\n")
+    said = started("sweep", written(tmp_path), "--name", "pd", "-q").end()
+    assert (said.code, said.err) == (0, "")
+    assert statuses(tmp_path) == {"pd-s3": "finished"}
+
+
 def test_a_star_names_runs_in_the_order_of_settings_whichever_ended_first(tmp_path: Path) -> None:
     folder = tmp_path / "runs"
     made = sweep(written(tmp_path), folder, over=[f"world.rounds={list(range(2, 13))}"], name="pd")
     os.utime(made.cells[0].runs[0], (2e9, 2e9))
     assert find_all(folder, ["pd-*"]) == [path for cell in made.cells for path in cell.runs]
+
+
+def test_where_runs_are_counted_a_star_leaves_out_forks(agora: Agora, tmp_path: Path) -> None:
+    sweep(written(tmp_path), tmp_path / "runs", seeds=2, name="pd")
+    assert agora("resume", "pd-*", "-q").code == 0
+    alone = agora("measure", "pd-*")
+    for run, times in (("pd-s3", 2), ("pd-s4", 1)):
+        assert agora("fork", run, "--at", "2s", "--replicates", times, "-q").code == 0
+    said = agora("measure", "pd-*")
+    assert said.out == alone.out
+    assert said.line == "agora: 3 forks and interviews are left out; to take one, name it"
+    forks = agora("report", "pd-*-at*", "-o", "forks.md")
+    assert (forks.code, forks.err) == (0, "")
+    assert "agora report pd-s3-at2 pd-s3-at2-r1 pd-s4-at2 " in (tmp_path / "forks.md").read_text(encoding="utf-8")
+    some = agora("rows", "pd-*", "pd-s4-at2", "--out", "rows.jsonl", "-q")
+    assert some.line == "agora: 2 forks and interviews are left out; to take one, name it"
 
 
 def test_a_star_names_forks_too_which_are_runs_of_their_own(agora: Agora, tmp_path: Path) -> None:

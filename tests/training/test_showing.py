@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,24 @@ def test_a_policy_says_what_it_has_learnt_and_is_shown_it(
     assert text.removeprefix("<|im_start|>system\n").removesuffix("<|im_end|>\n")[:20] in line["skills"]
     assert numbers["shown_tokens"] == 40, "a model of noise says as much as it may"
     assert numbers["shown_cut"] > 0
+
+
+def test_a_training_is_not_gone_on_with_where_what_it_reads_has_changed(
+    model: Path, engines: dict[str, LateEngine], tmp_path: Path
+) -> None:
+    skills, scenario = tmp_path / "skills.txt", tmp_path / "kuhn.yaml"
+    scenario.write_text(KUHN.read_text(encoding="utf-8"), encoding="utf-8")
+    skills.write_text("Bet with a king.\n", encoding="utf-8")
+    what = replace(plan(model, "skill_sd_like", "structure.size=4", "extra.0.skills=skills.txt"), scenario=scenario)
+    Trainer(tmp_path / "kuhn", what, engines).close()
+    Trainer(tmp_path / "kuhn", what, engines).close()
+    for file in (skills, scenario):
+        said = file.read_text(encoding="utf-8")
+        file.write_text(said + "# Pass with a jack.\n", encoding="utf-8")
+        with pytest.raises(TrainingError, match=f"{file} has changed since the training in .*kuhn began; put back"):
+            Trainer(tmp_path / "kuhn", Plan.read(tmp_path / "kuhn"), engines)
+        file.write_text(said, encoding="utf-8")
+    Trainer(tmp_path / "kuhn", what, engines).close()
 
 
 def test_skills_of_a_file(model: Path, engines: dict[str, LateEngine], tmp_path: Path) -> None:

@@ -63,6 +63,17 @@ def test_the_list_has_every_run_and_how_it_stands(seen: Seen) -> None:
     assert by_run["broken <img src=x onerror=hit()>"]["state"] == "not readable"
 
 
+def test_a_run_of_another_record_version_is_told_as_that(
+    seen: Seen, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGORA_RUNS", str(tmp_path))
+    shutil.copy(folder / "waiting.db", tmp_path / "old.db")
+    with closing(sqlite3.connect(tmp_path / "old.db")) as raw, raw:
+        raw.execute("UPDATE run SET schema_version = 3")
+    assert clean(seen("runs")).dataframe[0].value["state"].tolist() == ["record version 3"]
+    assert "has record version 3, this agora-sim reads" in text_of(seen("live", run="old"))
+
+
 def test_the_list_is_searched_by_words_of_ids_and_tags(seen: Seen) -> None:
     assert [row["run"] for row in seen("runs", search="BARG r1").dataframe[0].value.to_dict("records")] == [
         "bargaining-at10-r1-2",

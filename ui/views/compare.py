@@ -51,7 +51,7 @@ def page() -> None:
         max_selections=MOST,
     )
     st.query_params["runs"] = ",".join(chosen)
-    heads = [head for head in (data.head(where, name) for name in chosen) if head.status != "no run"]
+    heads = [head for head in (data.head(where, name) for name in chosen) if head.readable]
     if len(heads) < 2:
         hint("Choose at least two runs.")
         return
@@ -68,7 +68,7 @@ def _asked(ids: Sequence[str]) -> list[str]:
     named = [one for one in st.query_params.get("runs", "").split(",") if one in ids]
     if named:
         return named
-    heads = [head for head in (data.head(data.folder(), one) for one in ids[:NEWEST]) if head.status != "no run"]
+    heads = [head for head in (data.head(data.folder(), one) for one in ids[:NEWEST]) if head.readable]
     alike = [one for one in heads[1:] if one.name == heads[0].name]
     return [one.id for one in (*heads[:1], *(alike or heads[1:])[:1])]
 

@@ -119,7 +119,7 @@ def _one(where: Path, head: Head, tags: Sequence[str]) -> None:
         with st.container(horizontal=True):
             for address, label in (("live", "Watch"), ("measures", "Measures"), ("whatif", "What if")):
                 target = st.session_state.get("pages", {}).get(address)
-                if target and head.status != "no run":
+                if target and head.readable:
                     st.page_link(target, label=label, query_params={"run": head.id})
             _acts(where, head)
         _tags(where, head, tags)
@@ -166,7 +166,7 @@ def _delete(where: Path, head: Head) -> None:
     """Asked twice."""
     asked = f"delete-{head.id}"
     if not st.session_state.get(asked):
-        if st.button("Delete …", icon=":material/delete:", disabled=head.status in ("running", "no run")):
+        if st.button("Delete …", icon=":material/delete:", disabled=head.status == "running" or not head.readable):
             st.session_state[asked] = True
             st.rerun()
         return

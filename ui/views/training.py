@@ -208,7 +208,7 @@ def _games(folder: Path) -> None:
     with columns[0]:
         name = choice("Games of", [path.stem for path in files], "games")
     head = data.head(folder / "rollouts", name)
-    if head.status == "no run":
+    if not head.readable:
         failure(head.cause)
         return
     with columns[1]:

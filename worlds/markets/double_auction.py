@@ -124,7 +124,10 @@ class DoubleAuction:
             own = limits(seat.role, seat.private, self._params.goods)
         except ValueError as error:
             raise ValueError(f"{seat.agent}: {error}") from None
-        cash = round(seat.private.get("cash", self._params.cash))
+        purse: JSON = seat.private.get("cash", self._params.cash)
+        if isinstance(purse, bool) or not isinstance(purse, int | float) or purse < 0:
+            raise ValueError(f"{seat.agent}: the private value cash is a number of at least 0, not {purse!r}")
+        cash = round(purse)
         side: Side = "bid" if seat.role == "buyer" else "ask"
         trader = Trader(seat.agent, side, own, cash, cash, dict.fromkeys(self._params.goods, 0))
         self._traders[seat.agent] = trader

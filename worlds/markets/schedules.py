@@ -34,7 +34,9 @@ def limits(role: str, private: Mapping[str, JSON], goods: Sequence[str]) -> Limi
 
 
 def _units(given: JSON, *, falling: bool) -> tuple[int, ...]:
-    numbers = [given] if isinstance(given, int | float) else list(given)
+    numbers = list(given) if isinstance(given, list | tuple) else [given]
+    if wrong := [one for one in numbers if isinstance(one, bool) or not isinstance(one, int | float)]:
+        raise ValueError(f"what a unit is worth or costs is a number, not {wrong[0]!r}")
     return tuple(sorted((math.floor(number + 0.5) for number in numbers), reverse=falling))
 
 

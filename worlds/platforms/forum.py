@@ -187,7 +187,10 @@ class Forum:
         """Open an account: its activity, its communities and its first visit."""
         board, params = self._board, self._board.params
         drawn = factor(params.spread, self._streams.draw("activity", seat.agent))
-        account = Account(seat.agent, drawn * float(seat.private.get("activity", 1.0)), now, noticed=board.facts - 1)
+        own: JSON = seat.private.get("activity", 1.0)
+        if isinstance(own, bool) or not isinstance(own, int | float) or own < 0:
+            raise ValueError(f"{seat.agent}: the private value activity is a number of at least 0, not {own!r}")
+        account = Account(seat.agent, drawn * own, now, noticed=board.facts - 1)
         board.accounts[seat.agent] = account
         given = [f"#{name}" for name, who in params.members.items() if seat.agent in who or seat.role in who]
         others = [name for name in self._streams.shuffled(board.open, "communities", seat.agent) if name not in given]

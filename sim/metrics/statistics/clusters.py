@@ -11,7 +11,7 @@ from math import exp, fsum, inf, log, sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple, TypeVar
 
-from sim.intervals import FEW, clustered, clustered_mean, ratio_error, t_quantile, wilson
+from sim.intervals import ALIKE, FEW, clustered, clustered_mean, few_alike, ratio_error, t_quantile, wilson
 from sim.metrics.statistics.given import alike, numbers, share_of
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class Estimate(NamedTuple):
 
 
 def mean(values: Sequence[float], confidence: float = 0.95) -> Estimate:
-    """Mean of one value a cluster, with its t-interval."""
+    """Mean of one value a cluster, with its t-interval; fewer than six that are all alike have none."""
     values = numbers("values", values)
     n = len(values)
     if n == 0:
@@ -41,6 +41,8 @@ def mean(values: Sequence[float], confidence: float = 0.95) -> Estimate:
     if n == 1:
         return Estimate(middle, n, n, flags=(FEW,))
     se = stdev(values) / sqrt(n)
+    if few_alike(values, confidence):
+        return Estimate(middle, n, n, se, flags=(ALIKE,))
     half = t_quantile(confidence, n - 1) * se
     return Estimate(middle, n, n, se, (middle - half, middle + half), "t")
 

@@ -11,6 +11,7 @@ from math import isclose
 from statistics import variance
 from typing import NamedTuple
 
+from sim import intervals
 from sim.metrics.statistics.clusters import Estimate, mean
 from sim.metrics.statistics.given import alike, numbers, varies
 from sim.metrics.statistics.permutation import sign_flips
@@ -35,8 +36,7 @@ class Effect(NamedTuple):
 def effect(base: Sequence[float], treated: Sequence[float]) -> Effect | None:
     """treated − base of each pair: its mean with a t-interval; None without pairs.
 
-    Few pairs that all differ alike have no interval, as the one by t would be a point: where only the side is chance, n
-    of them fall on one side with 2/2ⁿ (the sign test), so that it takes six at 95%.
+    Fewer than six pairs that all differ alike have no interval (`sim.intervals.few_alike`).
     """
     alike(base=base, treated=treated)
     base, treated = numbers("base", base), numbers("treated", treated)
@@ -44,10 +44,9 @@ def effect(base: Sequence[float], treated: Sequence[float]) -> Effect | None:
     differences = [0.0 if isclose(b, t, rel_tol=TINY, abs_tol=TINY) else t - b for b, t in pairs]
     if not differences:
         return None
-    found, n = mean(differences), len(differences)
-    one_difference = isclose(min(differences), max(differences), rel_tol=1e-9)
-    if n > 1 and one_difference and 2 * 0.5**n > 0.05:
-        found = found._replace(ci=None, method="", flags=(ALIKE,))
+    found = mean(differences)
+    if found.flags == (intervals.ALIKE,):
+        found = found._replace(flags=(ALIKE,))
     return Effect(found, sign_flips(differences), variance_reduction(base, treated))
 
 
