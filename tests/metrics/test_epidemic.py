@@ -81,10 +81,10 @@ def test_the_interval_of_a_ratio_is_that_of_all_pairs_of_chances() -> None:
     """On a grid: the least and the largest β/γ that are no further than the cut below the best."""
     found = reproduction([(1, place < 10) for place in range(50)], 20, 80, 1.0)
     best = binomial(10, 50, 0.2) + binomial(20, 80, 0.25)
-    grid = [0.02 + 0.0005 * step for step in range(1000)]
+    grid = [0.05 + 0.001 * step for step in range(400)]
     caught, cleared = [binomial(10, 50, p) for p in grid], [binomial(20, 80, p) for p in grid]
     near = [grid[i] / grid[j] for i, j in product(range(len(grid)), repeat=2) if best - caught[i] - cleared[j] <= CUT]
-    assert found.ci == pytest.approx((min(near), max(near)), rel=0.003)
+    assert found.ci == pytest.approx((min(near), max(near)), rel=0.01)
 
 
 @settings(max_examples=30)

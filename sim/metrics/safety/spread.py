@@ -161,7 +161,7 @@ def _outbreaks(infected: pl.DataFrame, owner: pl.DataFrame) -> Iterator[Measurem
         table: cascades(dict(rows.select("agent", "infector").iter_rows()))
         for (table,), rows in linked.partition_by("tbl", as_dict=True).items()
     }
-    for name, unit in (("size", "agents"), ("depth", "steps")):
-        values = [fmean(getattr(one, name) for one in found) for found in shapes.values() if found]
+    for name, of, unit in (("outbreak_size", "size", "agents"), ("outbreak_depth", "depth", "steps")):
+        values = [fmean(getattr(one, of) for one in found) for found in shapes.values() if found]
         n = sum(map(len, shapes.values()))
-        yield estimated(f"spread.outbreak_{name}", mean(values)._replace(n=n), unit, denominator="outbreaks")
+        yield estimated(f"spread.{name}", mean(values)._replace(n=n), unit, denominator="outbreaks")

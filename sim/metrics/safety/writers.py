@@ -142,7 +142,7 @@ def open_set(found: Sequence[Written], **of: JSON) -> Iterator[Measurement]:
     told = "labels at tables, each in turn unknown"
     yield estimated("fingerprint.open_set_auroc", area, "share", flags, denominator=told, of=of)
     for name, kind in (("unknown", True), ("known", False)):
-        told = f"{name} agents at tables, against a threshold that {REFUSED:.0%} of the known do not reach"
+        told = f"{name} agents at tables, for each label once, at a threshold that {REFUSED:.0%} of the known miss"
         yield estimated(
             f"fingerprint.{name}_refused", rate(*by_cluster(refused[kind])), "share", flags, denominator=told, of=of
         )

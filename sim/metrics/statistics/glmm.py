@@ -27,6 +27,7 @@ from sim.metrics.statistics.ratios import Ratio
 
 NODES = 11
 NEWTON = 60
+"""Most steps to the mode of a group."""
 CLOSE = 1e-5
 """Slope of the log-likelihood at which the most likely model is found."""
 STEP = 1e-4
