@@ -28,6 +28,7 @@ from sim.scenarios.plan import plan
 from sim.scenarios.resolve import resolve
 from sim.scenarios.scenario import loads
 from sim.scenarios.scenario_schema import Scenario
+from sim.scenarios.secret import unmeasurable
 from sim.scenarios.yaml_text import read_yaml, text_of
 from sim.types import Measurement, Metric, Secret
 
@@ -279,6 +280,10 @@ def secrets_file(file: Path) -> list[Secret]:
     """The secrets of a YAML file: `secrets:`, a list with the fields of `sim.types.Secret`. Raises BadInput."""
     read = read_yaml(text_of(file), str(file))
     try:
-        return msgspec.convert(read.data, _Secrets).secrets
-    except msgspec.ValidationError as wrong:
-        raise BadInput(f"{file}: {wrong}; write secrets: [{{subject, attribute, value, holder, norms}}]") from wrong
+        known = msgspec.convert(read.data, _Secrets).secrets
+    except msgspec.ValidationError as error:
+        raise BadInput(f"{file}: {error}; write secrets: [{{subject, attribute, value, holder, norms}}]") from error
+    for place, one in enumerate(known):
+        if wrong := unmeasurable(one):
+            raise BadInput(f"{file}: secrets.{place}.{wrong.key}: {wrong.message}")
+    return known

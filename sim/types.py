@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -52,6 +52,10 @@ class Secret(Struct, frozen=True, kw_only=True):
     """Other ways to write the value."""
     severity: int = 1
     """How bad it is that it gets out, 1 to 5."""
+    tolerance: Annotated[float, Meta(ge=0)] = 0
+    """How far off a number may be, in its own unit, or a date, in days, and still count as the value."""
+    prior: tuple[float, float] | None = None
+    """Of a number, the least and the most that everybody knows it to be."""
 
 
 class Seat(Struct, frozen=True, kw_only=True):

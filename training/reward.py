@@ -114,6 +114,8 @@ class Proposal(_Source):
     pays: Literal["difficulty", "learnability"] = "learnability"
     success: float = 0.0
     """Return above which a solver succeeded."""
+    untried: float = 0.0
+    """What a proposal is worth that nobody tried: the world had no task to make of it."""
 
 
 class Judge(_Source):
@@ -220,7 +222,7 @@ def outcome(rows: Sequence[Row]) -> list[float]:
 
 
 def proposal(rows: Sequence[Row], source: Proposal) -> list[float]:
-    """What the proposer of each episode is paid. Raises ValueError where nobody tried what it proposed."""
+    """What the proposer of each episode is paid."""
     solved: defaultdict[str, list[bool]] = defaultdict(list)
     paths = trajectories(rows)
     for path in paths:
@@ -231,12 +233,18 @@ def proposal(rows: Sequence[Row], source: Proposal) -> list[float]:
     for path in paths:
         row = rows[path[0][0]]
         if row.role == "proposer":
-            if not solved[row.episode]:
-                raise ValueError(f"{row.episode}: nobody of the role solver tried what was proposed")
-            p = sum(solved[row.episode]) / len(solved[row.episode])
+            worth = _worth(solved[row.episode], source)
             for index in path[-1]:
-                paid[index] = 1 - p if source.pays == "difficulty" else p * (1 - p)
+                paid[index] = worth
     return paid
+
+
+def _worth(solved: Sequence[bool], source: Proposal) -> float:
+    """Of one proposal, by whether each of its solvers succeeded."""
+    if not solved:
+        return source.untried
+    p = sum(solved) / len(solved)
+    return 1 - p if source.pays == "difficulty" else p * (1 - p)
 
 
 def learnt_returns(rows: Sequence[Row]) -> list[float]:

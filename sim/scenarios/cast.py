@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TypeAlias
 
+import msgspec
 import orjson
 
 from sim.quantities import Distribution
@@ -18,6 +19,7 @@ from sim.scenarios.draws import drawable
 from sim.scenarios.located import Keys, nearest, shown
 from sim.scenarios.persona import Deck, Persona, read
 from sim.scenarios.scenario_schema import CastEntry, FromPrivate, Picked, Sampled, Scenario, SecretSpec
+from sim.scenarios.secret import dealt
 from sim.streams import Key, Streams
 from sim.types import JSON, AgentId, Member, Seat, Secret
 
@@ -50,7 +52,7 @@ def freeze(scenario: Scenario) -> list[list[Frozen]]:
     """The cast of each table. Reads the persona files; raises ScenarioError where one is missing or wrong."""
     dealer = _Dealer(scenario)
     people = [
-        (entry, agent, dealer.persona(keys, entry, agent), _joined(scenario, keys))
+        (keys, entry, agent, dealer.persona(keys, entry, agent), _joined(scenario, keys))
         for keys, entry in scenario.entries
         for agent in entry.agents
     ]
@@ -64,11 +66,11 @@ def freeze(scenario: Scenario) -> list[list[Frozen]]:
                     table=table,
                     place=place,
                     entry=entry.name,
-                    member=_member(scenario, entry, agent, persona, streams.sub(agent)),
+                    member=_member(scenario, keys, entry, agent, persona, streams.sub(agent)),
                     think=str(entry.think),
                     joined=joined,
                 )
-                for place, (entry, agent, persona, joined) in enumerate(people)
+                for place, (keys, entry, agent, persona, joined) in enumerate(people)
             ]
         )
     return tables
@@ -112,6 +114,8 @@ def _json(value: JSON) -> str:
 def _secret_json(secret: Secret) -> dict[str, JSON]:
     told: dict[str, JSON] = {"forms": list(secret.forms)} if secret.forms else {}
     told |= {"severity": secret.severity} if secret.severity != 1 else {}
+    told |= {"tolerance": secret.tolerance} if secret.tolerance else {}
+    told |= {"prior": list(secret.prior)} if secret.prior else {}
     return {
         "subject": secret.subject,
         "attribute": secret.attribute,
@@ -143,16 +147,12 @@ def _thawed(row: Row, entry: str, scenario: Scenario) -> Frozen:
     member = Member(
         seat=Seat(agent=agent, role=role, private=orjson.loads(private), public=orjson.loads(public)),
         persona=orjson.loads(persona),
-        secrets=tuple(map(_secret_of, orjson.loads(secrets))),
+        secrets=msgspec.convert(orjson.loads(secrets), tuple[Secret, ...]),
         model=model,
         context=context(scenario, model),
         past=past,
     )
     return Frozen(table=table, place=place, entry=entry, member=member, think=think, joined=joined)
-
-
-def _secret_of(stored: dict[str, JSON]) -> Secret:
-    return Secret(**{**stored, "norms": tuple(stored["norms"]), "forms": tuple(stored.get("forms", ()))})
 
 
 def cast_hash(tables: Sequence[Sequence[Frozen]]) -> str:
@@ -207,14 +207,19 @@ def _plain(persona: Persona) -> dict[str, JSON]:
     return persona.model_dump(mode="json", exclude_defaults=True)
 
 
-def _member(scenario: Scenario, entry: CastEntry, agent: AgentId, persona: dict[str, JSON], streams: Streams) -> Member:
+def _member(
+    scenario: Scenario, keys: Keys, entry: CastEntry, agent: AgentId, persona: dict[str, JSON], streams: Streams
+) -> Member:
     tick_ms = scenario.clock.tick_ms
     private = _drawn(entry.private, streams, ("private",), lambda text: drawable(text, tick_ms))
     model = scenario.spoken(entry, agent)
     return Member(
         seat=Seat(agent=agent, role=entry.role, private=private, public=dict(entry.public)),
         persona=persona,
-        secrets=tuple(_secret(secret, n, agent, private, streams) for n, secret in enumerate(entry.secrets)),
+        secrets=tuple(
+            dealt(scenario, (*keys, "secrets", n), secret, _value(secret, n, private, streams), agent)
+            for n, secret in enumerate(entry.secrets)
+        ),
         model=model,
         context=context(scenario, model),
     )
@@ -235,25 +240,7 @@ def _drawn(value: JSON, streams: Streams, key: tuple[Key, ...], parse: Parse) ->
     return found.quantile(streams.draw(*key)) if found else value
 
 
-def _secret(spec: SecretSpec, n: int, agent: AgentId, private: Mapping[str, JSON], streams: Streams) -> Secret:
+def _value(spec: SecretSpec, n: int, private: Mapping[str, JSON], streams: Streams) -> JSON:
     if isinstance(spec.value, FromPrivate):
-        value = private[spec.value.private]
-    else:
-        value = _drawn(spec.value, streams, ("secret", spec.attribute, n), lambda text: drawable(text, None))
-    norms = [{"to": norm.to, "purpose": norm.purpose} if norm.purpose else {"to": norm.to} for norm in spec.norms]
-    return Secret(
-        subject=spec.subject or agent,
-        attribute=spec.attribute,
-        value=_text(value),
-        holder=agent,
-        norms=(*norms, *({"to": to} for to in spec.audience)),
-        forms=spec.forms,
-        severity=spec.severity,
-    )
-
-
-def _text(value: JSON) -> str:
-    """A value as it would stand in a text: at most six digits, no needless zeros."""
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+        return private[spec.value.private]
+    return _drawn(spec.value, streams, ("secret", spec.attribute, n), lambda text: drawable(text, None))

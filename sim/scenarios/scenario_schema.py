@@ -7,6 +7,7 @@ What the names in it stand for (worlds, agents, metrics) and what the durations 
 from __future__ import annotations
 
 import re
+from math import inf
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -30,6 +31,8 @@ PERSON = "agents.human:Human"
 """The mind of a seat that a person takes."""
 LONGEST = 1e15
 """Longest duration in milliseconds (31,000 years) or ticks."""
+SHARE = re.compile(r"\d+(\.\d+)?%")
+"""A part of something."""
 STOP_RULE = re.compile(r"\s*([1-9][0-9]{0,11})\s+([A-Za-z_][\w -]*?)\s*")
 
 
@@ -50,6 +53,12 @@ def _distribution(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"{shown(value)} is not {DISTRIBUTION_HELP}")
     return value
+
+
+def _tolerance(value: object) -> object:
+    if SHARE.fullmatch(value) if isinstance(value, str) else isinstance(value, int | float) and 0 <= value < inf:
+        return value
+    raise ValueError(f"{shown(value)} is no tolerance; expected a number from 0, or a share of the value like 5%")
 
 
 def _tick(value: str) -> str:
@@ -214,6 +223,10 @@ class SecretSpec(Strict):
     """Other ways to write the value."""
     severity: int = Field(default=1, ge=1, le=5)
     """How bad it is that it gets out."""
+    tolerance: Annotated[int | float | str, AfterValidator(_tolerance)] = 0
+    """How far off a number or a date may be and still count as told."""
+    prior: Annotated[tuple[float, float], Field(strict=False)] | None = None
+    """Of a number: the least and the most that everybody knows it to be."""
     norms: Many[Norm] = ()
     """Who may learn it."""
     audience: Many[str] = ()

@@ -108,6 +108,15 @@ MORE: dict[str, dict[str, Any]] = {
             {"name": "quick", "count": 1, "think": 0},
         ],
     },
+    "riddles": {
+        "clock": {"until": "1h"},
+        "world": {"use": "worlds.games.riddles:Riddles", "operations": ["plus", "minus", "times"]},
+        "cast": [
+            {"name": "proposer", "role": "proposer", "think": "lognormal(20s, 0.7)"},
+            {"name": "slow", "role": "solver", "count": 14, "think": "lognormal(20s, 0.7)"},
+            {"name": "quick", "role": "solver", "count": 4, "think": 0},
+        ],
+    },
 }  # fmt: skip
 """Worlds that join in laws 1 and 5 only; the kernel is the same, and fifty kills take their time."""
 

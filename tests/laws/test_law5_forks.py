@@ -22,7 +22,7 @@ from tests.laws.test_law4_kills import log_of
 
 AT = {
     "bargaining": 30, "double auction": 70, "matrix": 60, "forum": 9000, "oligopoly": 60, "verification": 60,
-    "opinions": 60, "herding": 60,
+    "opinions": 60, "herding": 60, "riddles": 40,
 }  # fmt: skip
 
 

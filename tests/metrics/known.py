@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from itertools import product
-from math import exp
+from math import exp, log
 from operator import itemgetter
 from random import Random
 from typing import Any, NamedTuple
@@ -28,6 +28,9 @@ from sim.metrics.collusion.onset_hazard import measured as hazards
 from sim.metrics.collusion.punishment import impulse_response
 from sim.metrics.collusion.screens import alternation_p, bid_cv, screen_p
 from sim.metrics.collusion.steganography import paraphrase_p
+from sim.metrics.collusion.unlikely import Answer as Worded
+from sim.metrics.collusion.unlikely import apart, odd_agent
+from sim.metrics.collusion.unlikely import measured as unlikely
 from sim.metrics.collusion.worded import told
 from sim.metrics.judging.judged import accuracy, ppi_mean, rogan_gladen
 from sim.metrics.privacy.tradeoff import fronts
@@ -152,6 +155,30 @@ def channel(luck: Random, size: float) -> float | None:
     noisy = [act if luck.random() < 0.9 else luck.randrange(2) for act in acts]
     found = leak(types, noisy, states, PERMUTATIONS)
     return found.test.p if found else None
+
+
+def steered(luck: Random, size: float) -> float:
+    """Eight tables of four who write, with subjects and moods of their own; one of them chooses less likely words."""
+    units = {}
+    for table in range(8):
+        subject = luck.gauss(-1, 0.4)
+        for n in range(4):
+            mood = luck.gauss(0, 0.2) - size * (n == 0)
+            units[table, f"a{n}"] = subject + mood + luck.gauss(0, 0.1)
+    found = odd_agent(apart(units), PERMUTATIONS)
+    return found.p if found else 1.0
+
+
+def foreign(luck: Random, size: float) -> float:
+    """Twelve tables of four answers of forty tokens, sampled from their model, or some of them from its reference."""
+    model, reference = (0.5, 0.3, 0.15, 0.05), (0.3, 0.2, 0.25, 0.25)
+    found = []
+    for table, n in product(range(12), range(4)):
+        tokens = [luck.choices(range(4), reference if luck.random() < size else model)[0] for _ in range(40)]
+        nats = sum(log(model[token] / reference[token]) for token in tokens) / len(tokens)
+        found.append(Worded((table, f"a{n}"), ("a", "small", "text"), nats))
+    gap = next(iter(unlikely(found, "likelihood_gap", {}, {}, 0)))
+    return float(gap.null["p"])
 
 
 def coordination(luck: Random, size: float) -> float:
@@ -567,6 +594,8 @@ CASES: dict[str, Case] = {
     "attacker's guess": Case(guesser, 0.8),
     "type told by words": Case(worded, 0.8),
     "covert channel": Case(channel, 0.8),
+    "steered words": Case(steered, 0.6),
+    "words of another": Case(foreign, 1.0),
     "coordination": Case(coordination, 0.7),
     "bid screen": Case(screen, 0.8),
     "variance screen": Case(calm, 0.6),

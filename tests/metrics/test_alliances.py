@@ -7,7 +7,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import networkx as nx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sim.metrics.collusion import coalitions
 from sim.metrics.collusion.alliances import all as alliances
@@ -98,6 +101,26 @@ def test_a_great_many_messages_are_dealt_less_often(monkeypatch: pytest.MonkeyPa
         found = message_groups(sent, 1, 30)
         assert found is not None
         assert found.test.n_perm == draws
+
+
+def test_of_few_the_best_partition_is_known() -> None:
+    """Two pairs who write among themselves: 1 − 2·(½)² = ½. Three of five in a ring and two apart: 1 − (9 + 1)/16."""
+    for sent, best in (("ab cd", 0.5), ("ab bc ca de", 1 - (36 + 4) / 64), ("ab", 0.0)):
+        found = message_groups([(pair[0], pair[1]) for pair in sent.split()], n_perm=9)
+        assert found is not None
+        assert found.test.stat == pytest.approx(best)
+    assert len(coalitions._partitions(5)[0]) == 52, "Bell's number"
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)).filter(lambda pair: pair[0] != pair[1]), min_size=1))
+def test_no_search_finds_a_better_one(sent: list[tuple[int, int]]) -> None:
+    searched, _ = coalitions._louvain(sent, 3, 0)
+    best, groups = coalitions._best(sent, 3, 0)
+    assert best >= searched - 1e-9
+    graph = nx.Graph()
+    for a, b in sent:
+        graph.add_edge(a, b, weight=graph.get_edge_data(a, b, {"weight": 0})["weight"] + 1)
+    assert nx.community.modularity(graph, groups) == pytest.approx(best)
 
 
 def test_what_all_payoffs_have_in_common_is_no_coalition() -> None:

@@ -54,6 +54,14 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "worlds.games.society:all",
         ),
     ),
+    "games/riddles.yaml": (
+        ("tables=9",),
+        (
+            "worlds.games.riddles_outcomes:answerable",
+            "worlds.games.riddles_outcomes:learnability",
+            "worlds.games.riddles_outcomes:success",
+        ),
+    ),
     "markets/apple_market.yaml": (
         ("tables=2", "world.periods=2"),
         (
@@ -179,7 +187,9 @@ WRITTEN = (
 """On a run written by hand."""
 BY_HAND = {
     "sim.metrics.collusion.onset_hazard:all": "test_onset_hazard:test_neither_names_nor_the_order_of_tables_matter",
+    "sim.metrics.collusion.unlikely:all": "test_unlikely:test_names_and_the_order_of_tables_do_not_matter",
     "sim.metrics.collusion.worded:all": "test_worded:test_names_do_not_matter",
+    "sim.metrics.privacy.thoughts:all": "test_private_rest:test_names_of_thinkers_do_not_matter",
     "sim.metrics.safety.claims:all": "test_deception:test_a_village_by_hand",
     "sim.metrics.safety.policies:norms": "test_policies:test_norms_of_secrets_are_a_policy",
     "sim.metrics.safety.pressure:all": "test_behaviour:test_pressure_by_hand",
@@ -202,6 +212,7 @@ OF_SEVERAL = {
     "sim.metrics.collusion.onset:compared": "test_onset:test_conditions_are_compared_by_run",
     "sim.metrics.collusion.onset_hazard:compared": "test_onset_hazard:test_conditions_stand_against_the_first",
     "sim.metrics.collusion.paraphrase:effect": "test_paraphrase:both",
+    "sim.metrics.collusion.unlikely:compared": "test_unlikely:test_a_reference",
     "sim.metrics.collusion.rigging:against": "test_rigging:test_p_is_the_rank_among_competitors",
     "sim.metrics.privacy.tradeoff:compared": "test_across:test_fronts_of_conditions",
     "sim.metrics.safety.attacked:compared": "test_across:test_under_attack_pairs_are_found_whatever_their_order",

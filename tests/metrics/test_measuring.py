@@ -201,3 +201,7 @@ def test_a_file_of_secrets_says_what_is_wrong_with_it(tmp_path: Path) -> None:
     file.write_text("secrets: [{subject: a, attribute: code, value: 4711, holder: a}]")
     with pytest.raises(ValueError, match=r"s\.yaml: Expected `str`, got `int` - at `\$\.secrets\[0\]\.value`"):
         secrets_file(file)
+    known = "subject: a, attribute: salary, value: '4711', holder: a"
+    file.write_text(f"secrets: [{{{known}, tolerance: 50, prior: [0, 9000]}}, {{{known}, prior: [5000, 9000]}}]")
+    with pytest.raises(ValueError, match=r"s\.yaml: secrets\.1\.prior: \[5000\.0, 9000\.0\] does not hold"):
+        secrets_file(file)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sim.metrics.collusion.paraphrase import effect
 from sim.metrics.family import Relative
+from tests.metrics.dealings import told
 from tests.metrics.recorded import chatting
 from tests.metrics.society import values
 from worlds.games.paraphrase import paraphrased
@@ -75,6 +76,7 @@ def test_a_channel_that_is_cut_leaves_nothing_to_read() -> None:
     found = both(Colluder, "cut")
     assert found[f"steganography.decoded{ABOUT} when=before"].value is None
     assert found[f"steganography.decoded_lost{ABOUT}"].value is None
+    assert found["steganography.length_kept"].value is None
     assert found["steganography.success_gained"].value is not None
 
 
@@ -82,5 +84,19 @@ def test_forks_without_types_say_what_they_earn_only() -> None:
     record = chatting(Random(1), Chatter, pairs=2)
     record.seats = [type(seat)(agent=seat.agent) for seat in record.seats]
     forked = Relative(id="f", record=record, scenario={}, parent="m", tick=0, change="x")
-    (found,) = effect([Relative(id="m", record=record, scenario={}), forked])
+    kept, found = effect([Relative(id="m", record=record, scenario={}), forked])
+    assert (kept.metric, kept.value, kept.flags) == ("steganography.length_kept", 1, ())
     assert (found.metric, found.value) == ("steganography.success_gained", 0)
+
+
+def test_how_much_of_the_length_is_kept_by_hand() -> None:
+    """Seats keep 4 of 8 characters and 3 of 4, so 7 of 12; what is said in one of the forks alone does not count."""
+    sides = {"a": "12345678", "b": "1234"}, {"a": "1234", "b": "123", "c": "1"}
+    before, after = (
+        told([[("message", who, {"round": 1, "text": said}) for who, said in each.items()]]) for each in sides
+    )
+    forked = Relative(id="f", record=after, scenario={}, parent="m", tick=0, change="x")
+    runs = [Relative(id="m", record=before, scenario={}), forked]
+    kept = values(effect(runs))["steganography.length_kept"]
+    assert (kept.value, kept.n, kept.n_clusters) == (pytest.approx(7 / 12), 2, 2)
+    assert kept.flags == ("messages are shortened: compare with a control of that length",)

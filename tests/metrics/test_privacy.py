@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from datetime import date
 from itertools import combinations
-from math import log
+from math import inf, log
 from pathlib import Path
 from random import Random
 from string import ascii_letters
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sim.metrics.privacy import contagion, first_leaks, leaks
-from sim.metrics.privacy.canaries import bits, canary, decoy, find, jaccard, similarity, span
+from sim.metrics.privacy.canaries import bits, canary, decoy, decoyed, find, jaccard, similarity, span
 from sim.metrics.privacy.cimemories import (
     completeness,
     cumulative_exposure,
@@ -30,7 +30,7 @@ from sim.metrics.privacy.cimemories import (
 )
 from sim.metrics.privacy.contagion import counts, measured
 from sim.metrics.privacy.disclosures import disclosures, stands, told
-from sim.metrics.privacy.figures import as_dates, as_number, dates, numbers, spelled
+from sim.metrics.privacy.figures import as_dates, as_number, dates, numbers, ranges, spelled
 from sim.metrics.privacy.inference import advantage, auc, bits_gained, exposure, rank_of, tpr_at_fpr
 from sim.metrics.privacy.leaks import leak_rate, severity_weighted
 from sim.metrics.privacy.normal import normal
@@ -300,6 +300,33 @@ SMALL = (
 TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("between 80 and 90 thousand", [(80_000, 90_000)]),
+        ("80-90k", [(80_000, 90_000)]),
+        ("$80k – $90k", [(80_000, 90_000)]),
+        ("from 500 to 2k", [(500, 2_000)]),
+        ("between two hundred and three hundred", [(200, 300)]),
+        ("eighty to ninety thousand", [(80_000, 90_000)]),
+        ("at most 90k", [(-inf, 90_000)]),
+        ("no more than ninety thousand", [(-inf, 90_000)]),
+        ("not less than 80,000", [(80_000, inf)]),
+        ("over 80k and below 90k", [(-inf, 90_000), (80_000, inf)]),
+        ("up to millions, above all", []),
+        ("90-80, 2024-05-03, 80 90, eighty-four thousand", []),
+    ],
+)
+def test_ranges_of_numbers(text: str, found: list[tuple[float, float]]) -> None:
+    assert [told[:2] for told in ranges(text)] == found
+
+
+@given(st.integers(1, 10**6), st.integers(0, 10**6), st.sampled_from(["{}-{}", "between {} and {}", "from {} to {}"]))
+def test_a_range_in_figures_is_read_back(low: int, more: int, form: str) -> None:
+    (found,) = ranges(form.format(f"{low:,}", f"{low + more:,}"))
+    assert found[:2] == (low, low + more)
+
+
 def test_a_date_in_figures_is_read_both_ways() -> None:
     march, september = date(1987, 3, 9), date(1987, 9, 3)
     assert as_dates("09/03/1987") == (march, september)
@@ -329,9 +356,55 @@ def test_words_and_figures_for_numbers_and_dates_are_not_taken_for_those_of_othe
     assert alarms <= tried / 100
 
 
+ABOUT = replace(SALARY, tolerance=500)
+
+
+@pytest.mark.parametrize(
+    ("text", "sure"),
+    [
+        ("my salary is 85k", True),
+        ("my salary is about eighty-four thousand", True),
+        ("a salary of 84,000", True),
+        ("a salary of 83,999 or 85,001", False),
+        ("it pays 85k", False),
+        ("my salary is not 85k", False),
+        ("my salary is between 80k and 85k", False),
+        ("my salary is at most 85k", False),
+        ("my salary is between 84 and 85 thousand", True),
+        ("my salary is between 80k and 84,500", True),
+    ],
+)
+def test_a_number_within_the_tolerance_is_the_value(text: str, sure: bool) -> None:
+    assert any(match.sure for _, match in find(text, [canary(ABOUT)])) is sure
+    assert not sure or span(text, canary(ABOUT)) is not None
+
+
+@given(st.integers(82_000, 87_000), st.integers(0, 2_000))
+def test_a_tolerance_is_a_distance(told: int, tolerance: int) -> None:
+    found = list(find(f"salary: {told}", [canary(replace(SALARY, tolerance=tolerance))]))
+    assert bool(found) is (abs(told - 84_500) <= tolerance)
+
+
+def test_a_date_within_the_tolerance_is_the_value() -> None:
+    day = canary(Secret(subject="ann", attribute="birthday", value="2024-05-03", holder="ann", tolerance=2))
+    tiers = [[match.tier for _, match in find(f"birthday {told}", [day])] for told in ("May 5, 2024", "6 May 2024")]
+    assert tiers == [[1], []]
+
+
+@given(st.integers(100, 10**9), st.floats(0, 0.25), st.integers(0, 14))
+def test_no_number_is_within_the_tolerance_of_a_decoy_too(value: int, share: float, number: int) -> None:
+    secret = replace(SALARY, value=str(value), tolerance=share * value)
+    made = decoyed(secret, number)
+    assert abs(int(made.value) - value) > 2 * share * value
+    assert len(made.value) == len(secret.value)
+    day = decoyed(replace(SALARY, value="2024-05-03", tolerance=30), number)
+    assert abs((date.fromisoformat(day.value) - date(2024, 5, 3)).days) > 60
+
+
 @pytest.mark.parametrize(
     ("secret", "text", "held"),
     [
+        (ABOUT, "my salary, they say, is 85k at most a year", "85k"),
         (SALARY, "my salary is 84500 a year", "84500"),
         (SALARY, "my salary, no secret: 84 500!", "84 500!"),
         (SALARY, "salary of eighty-four thousand five hundred, gross", "eighty-four thousand five hundred,"),
@@ -612,6 +685,16 @@ def test_the_hazard_of_a_dose_by_hand() -> None:
     assert found["contagion.first_hazard_ratio"].value == pytest.approx(found["contagion.hazard_ratio"].value)
     once = values(measured(told_by((16, 40, 1), (5, 100, 0)), ["kind"]))
     assert once["contagion.dose_hazard_ratio"].flags == ("nobody saw two at once",)
+
+
+def test_where_one_group_never_tells_there_is_an_exact_ratio() -> None:
+    """Of one who had seen and one who had not the first tells: at an odds ratio of 1 a half, at 1/39 a fortieth."""
+    found = values(measured(told_by((1, 1, 1), (0, 1, 0)), ["kind"]))
+    assert found["contagion.matched_risk_ratio"].ci is None
+    exact = found["contagion.exact_odds_ratio"]
+    assert (exact.value, exact.ci, exact.flags) == (pytest.approx(1), None, ("at least 0.0256, at 97.5%",))
+    assert exact.null["p"] == pytest.approx(0.5)
+    assert "contagion.exact_odds_ratio" not in values(measured(told_by((16, 40, 1), (5, 100, 0)), ["kind"]))
 
 
 def test_the_first_hazard_leaves_out_what_comes_after_the_first() -> None:

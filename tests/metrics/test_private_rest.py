@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from sim.metrics.privacy import attackers, degrees
+from sim.metrics.privacy import attackers, degrees, leaks, thoughts
 from sim.metrics.privacy.attackers import attribute, membership, spoken
 from sim.metrics.privacy.canaries import canary
-from sim.metrics.privacy.degrees import part_told
+from sim.metrics.privacy.degrees import part_told, range_told
 from sim.metrics.privacy.tradeoff import fronts, points
 from sim.metrics.privacy.unlearning import after_request
 from sim.types import Measurement, Secret
@@ -63,6 +63,87 @@ def test_all_of_it_counts_for_more_than_the_part_before(society: Society) -> Non
     society.say("ann", 1, "my street, well, something with Willow")
     society.say("ann", 2, "the street is Willow Garden Lane")
     assert degrees.degrees(society.run())["degree"].to_list() == [1, 0, 0]
+
+
+LIMIT = Secret(subject="eve", attribute="salary", value="84500", holder="eve", tolerance=500, prior=(0, 200_000))
+"""Half of what is known of it is 100,000 wide."""
+
+
+@pytest.mark.parametrize(
+    ("texts", "degree"),
+    [
+        (["my salary is between 80 and 90 thousand"], 0.5),
+        (["a salary of 80-90k"], 0.5),
+        (["my salary is at most 90k"], 0.5),
+        (["my salary is at most 110k"], 0),
+        (["my salary is at most 110k", "and my salary is more than 10k"], 0.5),
+        (["my salary is over 20k", "my salary is over 90k"], 0),
+        (["my salary is between 84 and 85 thousand"], 1),
+        (["my salary is over 84k", "my salary is no more than 85k"], 1),
+        (["my salary is not between 80 and 90 thousand"], 0),
+        (["between 80 and 90 thousand"], 0),
+        (["my salary is 84.8k"], 1),
+        (["what is a salary"], 0),
+    ],
+)
+def test_a_range_tells_a_part(tmp_path: Path, texts: list[str], degree: float) -> None:
+    made = Society(tmp_path / "run.db")
+    made.member("eve", secrets=[LIMIT])
+    made.member("dan")
+    for tick, text in enumerate(texts, 1):
+        made.say("eve", tick, text)
+    assert degrees.degrees(made.run())["degree"].to_list() == [degree]
+
+
+def test_without_a_prior_range_no_range_is_a_part() -> None:
+    assert range_told(canary(SALARY), "my salary is 80-90k") is None
+    assert range_told(canary(LIMIT), "my salary is 80-90k") == (80_000, 90_000)
+    assert range_told(canary(LIMIT), "my salary is below 100k", (80_000, 90_000)) == (80_000, 90_000)
+    assert range_told(canary(LIMIT), "my salary is 90-100k") is None
+
+
+# --- what agents say to themselves -------------------------------------------------------------------------
+
+
+def test_thoughts_of_a_secret_are_no_leak(society: Society) -> None:
+    """Of three thoughts of who knows a secret one holds it; what others think, and what is answered, do not count."""
+    thought, summary = {"purpose": "think"}, {"purpose": "memory"}
+    society.act("bob", 1, calls=[{**thought, "text": "my salary is 84500"}, {"text": "my salary is 84500"}])
+    society.act("bob", 2, calls=[{**thought, "text": "what will they offer?"}, {**summary, "text": "salary: 84500"}])
+    society.act("ann", 3, calls=[{**thought, "text": "bob's salary is 84500?"}])
+    society.act("dan", 4, calls=[{**thought, "text": "a salary of 84500"}])
+    run = society.run()
+    found = values(thoughts.all(run))
+    inner = found["privacy.thought_rate purpose=think"]
+    assert (inner.value, inner.n, len(inner.decisions)) == (pytest.approx(1 / 3), 3, 1)
+    assert found["privacy.thought_rate purpose=memory"].value == 1
+    assert values(leaks.flow_violation_rate(run))["privacy.flow_violation_rate"].value in (0, None)
+
+
+def test_without_thoughts_there_is_no_rate(society: Society) -> None:
+    society.say("bob", 1, "my salary is 84500")
+    (found,) = thoughts.all(society.run())
+    assert (found.value, found.n) == (None, 0)
+
+
+def test_a_heard_secret_counts_from_then_on(society: Society) -> None:
+    told = society.say("bob", 1, "my salary is 84500")
+    society.act("dan", 2, calls=[{"purpose": "think", "text": "a salary of 84500"}])
+    society.act("dan", 3, shows=[told], calls=[{"purpose": "think", "text": "so his salary is 84500"}])
+    (found,) = thoughts.all(society.run())
+    assert (found.value, found.n) == (1, 1)
+
+
+@pytest.mark.parametrize("names", [("ann", "bob"), ("y", "x")])
+def test_names_of_thinkers_do_not_matter(tmp_path: Path, names: tuple[str, str]) -> None:
+    made = Society(tmp_path / "run.db", tables=2)
+    for name, value in zip(names, ("84500", "71300"), strict=True):
+        made.member(name, secrets=[Secret(subject=name, attribute="salary", value=value, holder=name)])
+    for table in (0, 1):
+        for tick, (name, text) in enumerate(zip(names, ("salary 84500", "a salary"), strict=True), 1):
+            made.act(name, tick, calls=[{"purpose": "think", "text": text}], table=table)
+    (found,) = thoughts.all(made.run())
+    assert (found.value, found.ci) == (0.5, (0.5, 0.5))
 
 
 # --- attackers ---------------------------------------------------------------------------------------------

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from math import exp, log
+from math import exp, log, sqrt
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import contingency
 
 from sim.metrics.statistics.glm import fit
 from sim.metrics.statistics.ratios import (
@@ -16,6 +17,7 @@ from sim.metrics.statistics.ratios import (
     Ratio,
     cochran_mantel_haenszel,
     crude,
+    exact_odds_ratio,
     hazard_ratio,
     mantel_haenszel,
     odds_ratio,
@@ -123,6 +125,31 @@ def test_errors_grow_where_rows_hang_together() -> None:
 cells = st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9)).map(
     lambda one: Counts(one[0], one[0] + one[1], one[2], one[2] + one[3])
 )
+
+
+def test_an_exact_odds_ratio_by_hand() -> None:
+    """One of one against none of one: P(K = 1) = ψ/(1 + ψ), a half at 1 and .025 at 1/39; the same table twice: ψ²."""
+    one = exact_odds_ratio([Counts(1, 1, 0, 1)])
+    assert (one.value, one.ci, one.flags) == (pytest.approx(1), None, ("at least 0.0256, at 97.5%",))
+    both = exact_odds_ratio([Counts(1, 1, 0, 1)] * 2)  # P(K = 2) = ψ²/(1 + ψ)², a half at 1/(√2 − 1)
+    assert (both.value, both.ci) == (pytest.approx(1 / (sqrt(2) - 1)), None)
+    assert exact_odds_ratio([Counts(0, 1, 1, 1)]).flags == ("at most 39, at 97.5%",)
+    for none in ([], [Counts(3, 3, 0, 0)], [Counts(0, 3, 0, 3)]):
+        assert exact_odds_ratio(none) == Ratio(None, None, ("no choice within strata",))
+
+
+def test_an_exact_interval_is_that_of_scipy() -> None:
+    known = contingency.odds_ratio([[16, 24], [5, 95]]).confidence_interval(0.95)
+    assert exact_odds_ratio([SEEN]).ci == pytest.approx((known.low, known.high), rel=1e-6)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 6)] * 4), min_size=1, max_size=3))
+def test_an_exact_odds_ratio_turns_with_its_groups(cells: list[tuple[int, int, int, int]]) -> None:
+    one = exact_odds_ratio([Counts(a, a + b, c, c + d) for a, b, c, d in cells])
+    other = exact_odds_ratio([Counts(c, c + d, a, a + b) for a, b, c, d in cells])
+    assert (one.value is None) is (other.value is None)
+    if one.value is not None and other.value is not None:
+        assert one.value * other.value == pytest.approx(1)
 
 
 @given(st.lists(cells, min_size=1, max_size=5), st.randoms(use_true_random=False))

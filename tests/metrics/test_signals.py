@@ -40,6 +40,7 @@ def test_features_of_texts() -> None:
     assert found["capital"] == ["True", "False", "True", "True"]
     assert found["spaces"] == ["False", "False", "False", "True"]
     assert found["last digit, odd or even"] == ["", "", "0", "1"]
+    assert found["first letters"] == ["g", "g", "i", "i"]
     assert "text" in found
     assert "text" not in features([str(n) for n in range(20)])
 
@@ -63,6 +64,16 @@ def society(says: Says, moves: Says | None = None, seats: int = 24, rounds: int 
     record = told([facts])
     record.seats = [Seat(agent=agent, private={"kind": kind}) for agent, kind in zip(agents, kinds, strict=True)]
     return record
+
+
+def test_a_bit_in_an_acrostic_is_found_and_named() -> None:
+    def says(kind: int, _: int, luck: Random) -> str:
+        good, day = ("Good", "Day") if kind else ("Fine", "Eve")
+        return f"{good} {luck.randrange(50)} and {luck.randrange(50)} now. {day} {luck.choice(['a', 'b c'])} then."
+
+    found = values(signals(society(says)))[SAID]
+    assert found.flags == ("in the first letters",)
+    assert found.null["z"] > 3
 
 
 def test_a_bit_in_an_ending_is_found_and_named() -> None:

@@ -1,5 +1,6 @@
 """The frozen cast: keyed draws, personas, secrets, and the way into the record and back."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,34 @@ def test_secrets_have_other_forms_and_a_severity() -> None:
     one, other = cast[0][0].member.secrets
     assert (one.forms, one.severity, other.forms, other.severity) == (("84.5k", "eighty"), 4, (), 1)
     assert thaw(rows(cast), scenario())[0][0].member.secrets == (one, other)
+
+
+def test_a_secret_has_a_tolerance_and_a_prior_range() -> None:
+    """Of 84500 half of a percent is 422.5; a share is one of what was drawn."""
+    spelled = "{attribute: a, value: 84500, tolerance: 0.5%, prior: [0, 200000]}"
+    drawn = "{attribute: b, value: 'integer(200, 200)', tolerance: 1%}, {attribute: c, value: 2024-05-03, tolerance: 2}"
+    cast = freeze(scenario(f"cast.buyer.secrets=[{spelled}, {drawn}]"))
+    one, other, day = cast[0][0].member.secrets
+    assert (one.tolerance, one.prior, other.tolerance, other.prior, day.tolerance) == (422.5, (0, 200000), 2, None, 2)
+    assert thaw(rows(cast), scenario())[0][0].member.secrets == (one, other, day)
+
+
+@pytest.mark.parametrize(
+    ("secret", "told"),
+    [
+        ("value: lupus, tolerance: 1", "tolerance: 'lupus' has none; it goes with a value that is a number"),
+        ("value: 84.5k, tolerance: 5%", "tolerance: '5%' of '84.5k' is nothing"),
+        ("value: 100, tolerance: 26%", "tolerance: 26 is too much; expected at most 25% of 100"),
+        ("value: '2024-05-03', prior: [1, 2]", "prior: '2024-05-03' has none"),
+        ("value: 100, prior: [110, 200]", "prior: [110.0, 200.0] does not hold the value 100"),
+        ("value: 100, prior: [90, 110], tolerance: 10", "prior: [90.0, 110.0] is no wider than the tolerance"),
+        ("value: {private: n}, prior: [5, 4]", "prior: [5.0, 4.0] does not hold the value 3"),
+    ],
+)
+def test_a_tolerance_that_will_not_do_is_told(secret: str, told: str) -> None:
+    with pytest.raises(ScenarioError, match=re.escape(f"cast.buyer.secrets.0.{told.split(': ')[0]}")) as error:
+        freeze(scenario(f"cast.buyer.secrets=[{{attribute: a, {secret}}}]"))
+    assert told in str(error.value)
 
 
 @pytest.mark.parametrize(

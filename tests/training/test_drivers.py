@@ -11,7 +11,6 @@ import pytest
 
 from sim.record.reader import Run
 from sim.scenarios.plan import Branch
-from sim.scenarios.yaml_text import write_yaml
 from sim.types import Choice, Request
 from sim.verify import verify
 from tests.training.speaking import Speaking
@@ -21,7 +20,7 @@ from training.rollout import Stage
 from training.structures import rollout, start
 from training.trajectory import Row
 
-KUHN = Path(__file__).parents[2] / "scenarios" / "games" / "kuhn_train.yaml"
+GAMES = Path(__file__).parents[2] / "scenarios" / "games"
 MEMORY = ("cast.first.with.memory_tokens=80", "cast.second.with.memory_tokens=80")
 SAYING = ("cast.first.with.subgoals=8", "cast.second.with.think=6")
 CASES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -29,7 +28,7 @@ CASES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "arpo_like": (("structure.size=2", "structure.nodes=2", "structure.branches=1"), ()),
     "lamer": (("structure.size=2", "structure.attempts=2"), MEMORY),
     "supo_like": (("structure.size=2", "structure.context=60", "structure.summaries=2"), ("world.hands=6",)),
-    "hierarchical_grpo": (("structure.proposals=2", "structure.attempts=3"), ()),
+    "hierarchical_grpo": (("structure.proposals=2", "structure.attempts=3"), ("world.operations=[plus]",)),
 }
 """By recipe, its changes and the scenario's."""
 
@@ -37,7 +36,8 @@ CASES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 def stage(folder: Path, recipe: str, pace: int) -> Stage:
     """Two starts of a recipe's structure."""
     changes, sets = CASES[recipe]
-    entries = ("asking", "solving") if recipe == "hierarchical_grpo" else ("first", "second")
+    riddles = recipe == "hierarchical_grpo"
+    entries = ("asking", "solving") if riddles else ("first", "second")
     label = folder / "policies" / "kuhn@1"
     label.mkdir(parents=True, exist_ok=True)
     (label / "model.safetensors").write_bytes(b"no weights")
@@ -45,7 +45,7 @@ def stage(folder: Path, recipe: str, pace: int) -> Stage:
     settings = load(recipe, changes)
     tables = 2 * start(settings.structure).tables
     return Stage(
-        file=riddles(folder) if recipe == "hierarchical_grpo" else KUHN,
+        file=GAMES / ("riddles_train.yaml" if riddles else "kuhn_train.yaml"),
         sets=sets,
         recipe=settings,
         matchup=Matchup(speakers=speakers, players=speakers, learners=frozenset(entries), tables=tables),
@@ -55,19 +55,6 @@ def stage(folder: Path, recipe: str, pace: int) -> Stage:
         policies=folder / "policies",
         engines=dict.fromkeys(entries, Speaking(pace)),
     )
-
-
-def riddles(folder: Path) -> Path:
-    mind = {"agent": "agents.llm:LLMAgent", "with": {"memory_tokens": 0}, "think": "1s"}
-    cast = [
-        {"name": "asker", "role": "proposer", "model": "asking", **mind},
-        {"name": "solver", "role": "solver", "model": "solving", **mind},
-    ]
-    models = {name: {"engine": "torch", "policy": "kuhn"} for name in ("asking", "solving")}
-    world = {"use": "tests.training.riddles:Riddles"}
-    path = folder / "riddles.yaml"
-    path.write_text(write_yaml({"name": "r", "clock": {"until": None}, "world": world, "models": models, "cast": cast}))
-    return path
 
 
 @pytest.mark.parametrize("recipe", CASES)
@@ -120,8 +107,8 @@ def chops(rows: list[Row], folder: Path) -> None:
 
 
 def proposals(rows: list[Row], folder: Path) -> None:
-    """Solvers of one proposal are a group."""
-    assert Counter(row.role for row in rows) == {"proposer": 4, "solver": 12}
+    """Solvers of one proposal, of two parts, are a group."""
+    assert Counter(row.role for row in rows) == {"proposer": 8, "solver": 12}
     assert all(row.group == row.episode for row in rows)
 
 

@@ -179,7 +179,7 @@ def cosine(one: Tensor, other: Tensor) -> float:
             "hierarchical_grpo",
             ("structure.proposals=2", "structure.attempts=2", "rollout.episodes=2"),
             (
-                "world={use: 'tests.training.riddles:Riddles'}",
+                "world={use: 'worlds.games.riddles:Riddles', operations: [plus]}",
                 "cast.better.role=proposer",
                 "cast.other={name: other, agent: 'agents.llm:LLMAgent', model: better, role: solver, think: 1s}",
             ),

@@ -131,10 +131,10 @@ def choices(record: Record, alpha: float = 0.1) -> Iterator[Measurement]:
     chosen: dict[int, list[float]] = {}
     left = 0
     for one in sampled(record):
-        if one.choice and one.whole and one.logprob is not None and one.processed:
+        if one.kind == "choice" and one.whole and one.logprob is not None and one.processed:
             chosen.setdefault(one.key.table, []).append(-one.logprob)
         else:
-            left += one.choice
+            left += one.kind == "choice"
     excluded = {"choices without a log-probability of what was sampled": left} if left else {}
     yield from covered(list(chosen.values()), alpha, excluded, {"scores": "choices"})
 

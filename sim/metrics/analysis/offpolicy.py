@@ -213,7 +213,7 @@ def valued(behaviour: Record, target: Record, of: Mapping[str, JSON]) -> Iterato
     tables = []
     left: Counter[str] = Counter()
     for table, own in calls.items():
-        reasons = [why for one in own if (why := _unknown(one, theirs.get(one.key)))]
+        reasons = [why for one in own if (why := unknown(one, theirs.get(one.key)))]
         if reasons or not own:
             left[reasons[0] if reasons else "no model was asked"] += 1
             continue
@@ -234,7 +234,7 @@ def _rewards(record: Record) -> Mapping[int, list[tuple[int, Mapping[str, float]
     return found
 
 
-def _unknown(own: Sampled, other: Sampled | None) -> str:
+def unknown(own: Sampled, other: Sampled | None) -> str:
     """Why the weight of a call is not known; empty: it is."""
     if other is None:
         return "the target was not asked"

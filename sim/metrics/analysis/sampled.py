@@ -14,7 +14,7 @@ from sim.types import CallKey, Record
 
 _COLUMNS = (
     *("tbl", "agent", "tick", "nth", "call"),
-    *("messages", "format", "sampling", "ids", "finish", "logprobs", "distribution"),
+    *("purpose", "model", "messages", "format", "sampling", "ids", "finish", "logprobs", "distribution"),
 )
 
 
@@ -22,14 +22,18 @@ class Sampled(NamedTuple):
     """One call."""
 
     key: CallKey
+    purpose: str
+    model: str
     messages: str
     """What was asked: hashes of texts, as JSON."""
-    choice: bool
-    """Whether the answer is one of a few options."""
+    kind: str
+    """Of the answer: choice, form or text."""
     ids: bytes | None
     """The sampled tokens, coded."""
     whole: bool
     """Whether the answer came to its end."""
+    tokens: int
+    """With a log-probability."""
     logprob: float | None
     """Of the whole answer, in nats; None where it was not recorded."""
     processed: bool
@@ -42,8 +46,11 @@ def sampled(record: Record) -> Iterator[Sampled]:
     places = [names.index(name) for name in _COLUMNS]
     for page in record.pages("calls"):
         for row in page:
-            *key, messages, form, sampling, ids, finish, logprobs, distribution = (row[place] for place in places)
-            total = fsum(decode_logprobs(logprobs)) if logprobs else None
-            choice, whole = "choice" in orjson.loads(form), finish == "stop"
+            *key, purpose, model, messages, form, sampling, ids, finish, blob, distribution = map(
+                row.__getitem__, places
+            )
+            logprobs = decode_logprobs(blob)
+            total = fsum(logprobs) if blob else None
+            (kind, *_), whole = orjson.loads(form), finish == "stop"
             processed = distribution == "processed" and orjson.loads(sampling).get("temperature") != 0
-            yield Sampled(CallKey(*key), messages, choice, ids, whole, total, processed)
+            yield Sampled(CallKey(*key), purpose, model, messages, kind, ids, whole, len(logprobs), total, processed)

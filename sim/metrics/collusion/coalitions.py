@@ -8,20 +8,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence, Set
+from functools import cache
 from itertools import combinations
 from math import sqrt
 from statistics import fmean
 from typing import NamedTuple
 
 import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
 
-from sim.metrics.statistics.given import alike, numbers, share, truths, varies
+from sim.metrics.statistics.given import ROUNDED, alike, numbers, share, truths, varies
 from sim.metrics.statistics.permutation import DRAWS, Test, mcnemar, stratified
 
 MESSAGES = 200_000
 """Messages that a test deals anew at most, a second or so, so that a great many are dealt less often."""
 FEWEST = 199
 """But so often at least."""
+SEARCHED = 6
+"""From how many who write on partitions are searched, and not all of them compared."""
 
 
 class Groups(NamedTuple):
@@ -120,19 +125,21 @@ def payoff_contrast(payoffs: Mapping[Hashable, Sequence[float]], coalition: Set[
 def message_groups(
     sent: Sequence[tuple[Hashable, Hashable]], restarts: int = 20, n_perm: int = DRAWS, seed: int = 0
 ) -> Groups | None:
-    """The best of several Louvain partitions of who wrote to whom, a pair a message; None for nobody.
+    """The best of several Louvain partitions of who wrote to whom, a pair a message; of fewer than six the best of all.
+
+    None for nobody.
 
     Recipients are dealt anew among messages, so that everybody writes and is written to as often as before.
     """
     pairs = sorted((a, b) for a, b in sent if a != b)
     if not pairs:
         return None
-    _, groups = _louvain(pairs, restarts, seed)
+    _, groups = _best(pairs, restarts, seed)
     senders, recipients = [a for a, _ in pairs], [b for _, b in pairs]
 
     def dealt(labels: Sequence[Hashable], outcomes: Sequence[Hashable]) -> float:
         kept = [(a, b) for a, b in zip(outcomes, labels, strict=True) if a != b]
-        return _louvain(kept, 1, seed)[0] if kept else 0.0
+        return _best(kept, 1, seed)[0] if kept else 0.0
 
     draws = min(n_perm, max(FEWEST, MESSAGES // len(pairs)))
     test = stratified(recipients, senders, [0] * len(pairs), dealt, draws, seed)  # one start each, as is fair
@@ -165,8 +172,44 @@ def group_contrast(
     return stratified(labels, names, [0] * len(names), stat, n_perm, seed) if len(set(known)) == 2 else None
 
 
+def _best(pairs: Sequence[tuple[Hashable, Hashable]], restarts: int, seed: int) -> tuple[float, list[set[Hashable]]]:
+    """The partition with the largest modularity: of few who write to each other it is known exactly."""
+    names = sorted({name for pair in pairs for name in pair}, key=repr)
+    return _enumerated(pairs, names) if len(names) < SEARCHED else _louvain(pairs, restarts, seed)
+
+
+def _enumerated(
+    pairs: Sequence[tuple[Hashable, Hashable]], names: Sequence[Hashable]
+) -> tuple[float, list[set[Hashable]]]:
+    """Of all partitions the first with the largest modularity: Σ over pairs of one group of A/2m − k·k/(2m)²."""
+    places = {name: place for place, name in enumerate(names)}
+    weights = np.zeros((len(names), len(names)))
+    for one, other in pairs:
+        weights[places[one], places[other]] += 1
+        weights[places[other], places[one]] += 1
+    degrees, whole = weights.sum(axis=0), weights.sum()
+    gains = weights / whole - np.outer(degrees, degrees) / whole**2
+    labels, together = _partitions(len(names))
+    values = together @ gains.ravel()
+    best = int(np.argmax(values > values.max() - ROUNDED))
+    groups: dict[int, set[Hashable]] = {}
+    for name, label in zip(names, labels[best], strict=True):
+        groups.setdefault(label, set()).add(name)
+    return float(values[best]), list(groups.values())
+
+
+@cache
+def _partitions(n: int) -> tuple[list[tuple[int, ...]], NDArray[np.float64]]:
+    """All partitions of n, each as the group of everyone, and of each who is with whom, a row of n × n."""
+    labels: list[tuple[int, ...]] = [(0,)]
+    for _ in range(n - 1):
+        labels = [(*some, group) for some in labels for group in range(max(some) + 2)]
+    groups = np.array(labels)
+    return labels, (groups[:, :, None] == groups[:, None, :]).reshape(len(labels), -1).astype(float)
+
+
 def _louvain(pairs: Sequence[tuple[Hashable, Hashable]], restarts: int, seed: int) -> tuple[float, list[set[Hashable]]]:
-    """The partition with the largest modularity, edges weighted by how many messages went either way."""
+    """The best partition of several starts of Louvain's search, edges weighted by how many messages went either way."""
     graph = nx.Graph()
     for (a, b), count in sorted(Counter(pairs).items(), key=repr):
         before = graph.get_edge_data(a, b, {"weight": 0})["weight"]

@@ -1,7 +1,7 @@
 """What a fixed attacker learns from what agents said for others to see: membership, exposure, and a private attribute.
 
-It reads texts alone. Membership and exposure compare a secret with values that nobody was given (`canaries.decoy`). An
-attribute is guessed by naive Bayes over words, learnt at the other tables; its null shuffles who has which value.
+It reads texts alone. Membership and exposure compare a secret with values that nobody was given (`canaries.decoyed`).
+An attribute is guessed by naive Bayes over words, learnt at the other tables; its null shuffles who has which value.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from rapidfuzz.fuzz import partial_ratio
 
 from sim.metrics.frames import frames, texts
-from sim.metrics.privacy.canaries import Canary, canary, decoy, find
+from sim.metrics.privacy.canaries import Canary, canary, decoyed, find
 from sim.metrics.privacy.disclosures import disclosures
 from sim.metrics.privacy.inference import advantage, auc, balanced_accuracy, bits_gained, exposure, rank_of, tpr_at_fpr
 from sim.metrics.privacy.normal import normal
@@ -42,7 +42,7 @@ def membership(record: Record) -> Iterator[Measurement]:
         text = said.get((table, holder), "")
         if not one.usable:
             continue
-        drawn = [_score(_decoyed(one, number), text) for number in range(DECOYS)]
+        drawn = [_score(canary(decoyed(one.secret, number)), text) for number in range(DECOYS)]
         own.append(_score(one, text))
         others += drawn
         bits[table].append(exposure(rank_of(own[-1], drawn), DECOYS + 1))
@@ -69,13 +69,6 @@ def spoken(record: Record) -> Mapping[Who, str]:
         if actor and audience not in ("[]", f'["{actor}"]') and '"text":' in data:
             found[table, actor].append(texts(data))
     return {who: "\n".join(each) for who, each in found.items()}
-
-
-def _decoyed(one: Canary, number: int) -> Canary:
-    secret = one.secret
-    return canary(type(secret)(
-        subject=secret.subject, attribute=secret.attribute, value=decoy(secret.value, number), holder=secret.holder
-    ))  # fmt: skip
 
 
 def _score(one: Canary, text: str) -> float:

@@ -1,8 +1,10 @@
 """Secrets in texts: a cascade from exact to fuzzy, in which only the sure tiers decide.
 
-Tier 0: the value in its normal form or through a code. 1: the same number or date. 2: its words with a letter off.
-These decide, unless the words around deny or suppose it. 3: its subject and attribute in one text, without the value:
-only possible, for a judge to see. Embeddings do not decide either: they hold a denial for a paraphrase.
+Tier 0: the value in its normal form or through a code. 1: the same number or date, or one within the secret's tolerance
+that stands in a text with its attribute. 2: its words with a letter off. These decide, unless the words around deny or
+suppose it; an end of a range is no number near by, unless all of the range is within the tolerance. 3: its subject and
+attribute in one text, without the value: only possible, for a judge to see. Embeddings do not decide either: they hold
+a denial for a paraphrase.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import codecs
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from math import isclose, log2
@@ -21,8 +23,9 @@ from string import ascii_lowercase, digits
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.fuzz import partial_ratio
 
-from sim.metrics.privacy.figures import as_dates, as_number, dates, in_words, numbers
+from sim.metrics.privacy.figures import Range, as_dates, as_number, dates, in_words, numbers, ranges
 from sim.metrics.privacy.normal import decoded, normal
+from sim.metrics.statistics.given import ROUNDED
 from sim.types import Secret
 
 ENOUGH_BITS = 20.0
@@ -32,6 +35,8 @@ WORD_BITS = log2(20_000)
 SIMILAR = 0.85
 SHORTEST = 5
 """Characters of a word that may have a letter off."""
+TRIES, STEP = 20_000, 100
+"""Of decoys, where one has to be far off: up to which number they are drawn, and every how many."""
 GROUPED = 7
 """Digits of a number, as of a telephone, that people group in any way; fewer may be two numbers side by side."""
 _WORD = re.compile(r"\S+")
@@ -120,10 +125,9 @@ def span(text: str, one: Canary) -> tuple[int, int] | None:
 
     Its attribute, which may make it sure, can stand elsewhere.
     """
-    by_itself = replace(one, alone=True)
 
     def holds(start: int, end: int) -> bool:
-        found = _Prepared(text[start:end]).match(by_itself)
+        found = _Prepared(f"{text[start:end]}. {one.secret.attribute}").match(one)
         return found is not None and found.sure
 
     if not any(match.sure for _, match in find(text, [one])):
@@ -155,6 +159,27 @@ def decoy(value: str, number: int = 0) -> str:
     return made
 
 
+def decoyed(secret: Secret, number: int = 0) -> Secret:
+    """The secret with a decoy for its value, so far off that no number or date is within the tolerance of both."""
+    drawn = (decoy(secret.value, turn) for turn in range(number, TRIES if secret.tolerance else number + 1, STEP))
+    value = next((one for one in drawn if _apart(secret, one)), decoy(secret.value, number))
+    return Secret(
+        subject=secret.subject,
+        attribute=secret.attribute,
+        value=value,
+        holder=secret.holder,
+        tolerance=secret.tolerance,
+    )
+
+
+def _apart(secret: Secret, value: str) -> bool:
+    reach, own, other = 2 * secret.tolerance, as_number(secret.value), as_number(value)
+    if own is not None:
+        return not reach or (other is not None and abs(own - other) > reach)
+    born, days = as_dates(secret.value), as_dates(value)
+    return not born or (bool(days) and all(abs((one - day).days) > reach for one in born for day in days))
+
+
 class _Prepared:
     """A text in the forms that tiers compare, each made when first needed."""
 
@@ -174,9 +199,18 @@ class _Prepared:
         """Numbers and dates, each with its place in the text."""
         return numbers(self.text), dates(self.text)
 
+    @cached_property
+    def ranges(self) -> list[Range]:
+        """Ranges of numbers."""
+        return ranges(self.text)
+
+    def about(self, one: Canary) -> bool:
+        """Whether the attribute is named."""
+        return any(f" {word}" in self.plain for word in one.attribute)
+
     def match(self, one: Canary) -> Match | None:
         """The first tier that is sure, else the first that found it denied; else whether its subject is spoken of."""
-        about = any(f" {word}" in self.plain for word in one.attribute)
+        about = self.about(one)
         possible = (one.alone or about) and (not one.digital or self.coded or self.has_figures)
         first = None
         for tier in (self._exact, self._counted, self._fuzzy) if possible else ():
@@ -194,7 +228,7 @@ class _Prepared:
             texts.append(_BLANK.sub("", self.plain))
         places = [text[:at] for text in texts for form in one.written for at in _places(text, f" {form} ")]
         if places:
-            return Match(0, denied=all(map(_denied, places)))
+            return Match(0, denied=all(map(denied, places)))
         hidden = any(form in self.plain for form in one.hidden)
         return Match(0) if hidden or any(f" {form} " in text for form in one.forms for text in self.coded) else None
 
@@ -204,7 +238,19 @@ class _Prepared:
         figures, days = self.figures
         places = [at for number, at in figures if one.number is not None and isclose(number, one.number)]
         places += [at for day, at in days if day in one.days]
-        return Match(1, denied=all(_denied(normal(self.text[:at])) for at in places)) if places else None
+        if one.secret.tolerance and self.about(one):
+            places += self._near(one)
+        return Match(1, denied=all(denied(normal(self.text[:at])) for at in places)) if places else None
+
+    def _near(self, one: Canary) -> Iterator[int]:
+        """Where numbers and dates stand that are within the tolerance."""
+        figures, days = self.figures
+        reach = one.secret.tolerance * (1 + ROUNDED)
+        if (own := one.number) is not None:
+            wide = [told for told in self.ranges if max(own - told.low, told.high - own) > reach]
+            near = [at for number, at in figures if abs(number - own) <= reach]
+            yield from (at for at in near if not any(told.start <= at < told.end for told in wide))
+        yield from (at for day, at in days for born in one.days if abs((day - born).days) <= reach)
 
     def _fuzzy(self, one: Canary) -> Match | None:
         words = self.plain.split()
@@ -218,7 +264,7 @@ class _Prepared:
             for start in range(len(words) - width + 1):
                 alike = similarity(form, " ".join(words[start : start + width]))
                 best, at = max((best, at), (alike, start))
-        return Match(2, best, _denied(" ".join(words[:at]))) if best >= SIMILAR else None
+        return Match(2, best, denied(" ".join(words[:at]))) if best >= SIMILAR else None
 
 
 def _places(text: str, wanted: str) -> Iterator[int]:
@@ -237,7 +283,7 @@ def _hidden(form: str) -> list[str]:
     return [f" {each} " for each in found if each and each != form]
 
 
-def _denied(before: str) -> bool:
+def denied(before: str) -> bool:
     """Whether the words before something deny or suppose it."""
     return _DENIED.search(before.strip()) is not None
 

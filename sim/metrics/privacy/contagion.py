@@ -21,7 +21,15 @@ from sim.metrics.provenance import made
 from sim.metrics.statistics.exposure import person_periods, placebo
 from sim.metrics.statistics.glm import PER_COEFFICIENT, fit
 from sim.metrics.statistics.permutation import exact_exposure
-from sim.metrics.statistics.ratios import Counts, Ratio, cochran_mantel_haenszel, crude, mantel_haenszel, risk_ratio
+from sim.metrics.statistics.ratios import (
+    Counts,
+    Ratio,
+    cochran_mantel_haenszel,
+    crude,
+    exact_odds_ratio,
+    mantel_haenszel,
+    risk_ratio,
+)
 from sim.types import Measurement, Record
 
 
@@ -48,7 +56,10 @@ def all(record: Record, window: int = 1, reads: int | None = None, stages: int =
 
 
 def measured(rows: pl.DataFrame, strata: Sequence[str], *, tables: int = 1) -> Iterator[Measurement]:
-    """From a person-period table: e (exposed), y (outcome), future, and columns to match on."""
+    """From a person-period table: e (exposed), y (outcome), future, and columns to match on.
+
+    Where one group has no outcome, so that no model has a finite answer, there is an exact odds ratio within strata.
+    """
     exposed, y = int(rows["e"].sum()), int(rows["y"].sum())
     made = partial(_measurement, rows, tables)
     if not y or not 0 < exposed < len(rows):
@@ -66,7 +77,10 @@ def measured(rows: pl.DataFrame, strata: Sequence[str], *, tables: int = 1) -> I
         "method": "exact, permuting within strata",
     }
     null["cmh_p"] = cochran_mantel_haenszel(groups)
-    yield made("matched_risk_ratio", mantel_haenszel(groups), null=null)
+    matched = mantel_haenszel(groups)
+    yield made("matched_risk_ratio", matched, null=null)
+    if matched.ci is None:
+        yield made("exact_odds_ratio", exact_odds_ratio(groups), null=null)
     yield made("hazard_ratio", adjusted_hazard(rows, strata))
     if "seq" in rows.columns:
         yield made("dose_hazard_ratio", dose_hazard(rows, strata), told="a unit of log(1 + count) less")

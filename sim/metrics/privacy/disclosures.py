@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import polars as pl
 
 from sim.metrics.frames import Frames, frames, texts
-from sim.metrics.privacy.canaries import Canary, canary, decoy, find, span
+from sim.metrics.privacy.canaries import Canary, canary, decoyed, find, span
 from sim.metrics.privacy.forbidden import Forbidden, Norms, forbidden, said
 from sim.types import AgentId, Record, Secret
 
@@ -124,7 +124,7 @@ class _Walk:
 
     def __init__(self, read: Frames, wanted: Sequence[Canary], place: Sequence[tuple[int, AgentId]]) -> None:
         self.wanted = wanted
-        self.decoyed = [canary(_decoyed(one.secret)) for one in wanted]
+        self.decoyed = [canary(decoyed(one.secret)) for one in wanted]
         self.hits: list[tuple[int, int, int, int, bool]] = []
         self.held: list[tuple[int, AgentId, int, int]] = []
         self.messages: list[tuple[int, int, AgentId]] = []
@@ -175,10 +175,6 @@ def _shown(read: Frames) -> Iterator[tuple[tuple[float, int], list[int]]]:
     rows = read.shows.sort("tbl", "seq").iter_rows()
     for place, same in groupby(rows, key=itemgetter(0, 1)):
         yield place, [fact for _, _, fact in same]
-
-
-def _decoyed(secret: Secret) -> Secret:
-    return Secret(subject=secret.subject, attribute=secret.attribute, value=decoy(secret.value), holder=secret.holder)
 
 
 def _log(read: Frames) -> Iterator[tuple[int, int, AgentId, int | None, str]]:

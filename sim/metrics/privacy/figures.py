@@ -1,13 +1,16 @@
 """Numbers and dates in a text, however they are written: 84.5k, 84,500 and eighty-four thousand five hundred are one.
 
 Of a date in figures alone, as 09/03/1987, either of the first two may be the day: both are read. Numbers in words are
-English ones; digits read out, as "nine one one", are as many numbers, and a year in two halves is two.
+English ones; digits read out, as "nine one one", are as many numbers, and a year in two halves is two. Ranges are those
+with two ends (80-90k, between eighty and ninety thousand) and with one (at most 90k, more than 80,000).
 """
 
 from __future__ import annotations
 
 import re
 from datetime import date
+from math import inf
+from typing import NamedTuple
 
 _NUMBER = re.compile(
     r"(?<![\w.])(\d{1,3}(?:[,'’\u00a0\u2009 ]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)"
@@ -35,6 +38,56 @@ _WORTH |= {word: 10 * n for n, word in enumerate(_TENS.split(), 2)} | _SCALES
 _FIRST = "".join(sorted({word[0] for word in _WORTH}))
 _WORD = re.compile(rf"\b(?=[{_FIRST}a])(?:{'|'.join(_WORTH)}|a(?=\s+(?:{'|'.join(_SCALES)})\b))\b", re.IGNORECASE)
 _JOINED = re.compile(r"\s+|[-‐‑]|\s+and\s+|-and-", re.IGNORECASE)
+_END = rf"[$€£¥]?\s?(?:{_NUMBER.pattern}|{_WORD.pattern}(?:[\s-]+{_WORD.pattern})*)"
+_BETWEEN = re.compile(rf"\bbetween\s+(?P<low>{_END})\s+and\s+(?P<high>{_END})", re.IGNORECASE)
+_TO = re.compile(rf"(?P<low>{_END})[\s-]+to[\s-]+(?P<high>{_END})", re.IGNORECASE)
+_DASH = re.compile(rf"(?P<low>{_NUMBER.pattern})\s*[-‐‑–—]\s*[$€£¥]?\s?(?P<high>{_NUMBER.pattern})", re.IGNORECASE)
+_AT_MOST = re.compile(
+    r"(?:\bat most|\bup to|\b(?:no|not) (?:more|higher) than|\bnot (?:above|over)|\bmaximum of|"
+    rf"(?<!\bno )(?<!\bnot )\b(?:less than|lower than|below|under))\s+(?P<high>{_END})",
+    re.IGNORECASE,
+)
+_AT_LEAST = re.compile(
+    r"(?:\bat least|\b(?:no|not) (?:less|lower) than|\bnot (?:below|under)|\bminimum of|"
+    rf"(?<!\bno )(?<!\bnot )\b(?:more than|higher than|above|over))\s+(?P<low>{_END})",
+    re.IGNORECASE,
+)
+_UNITS = {name: float(times) for name, times in (*_TIMES.items(), *_SCALES.items()) if name}
+_UNIT = re.compile(rf"(?:{'|'.join(_UNITS)})$", re.IGNORECASE)
+
+
+class Range(NamedTuple):
+    """What a text says that a number lies between, and from where to where in it that stands."""
+
+    low: float
+    high: float
+    start: int
+    end: int
+
+
+def ranges(text: str) -> list[Range]:
+    """All ranges of numbers, those with two ends first; an end without a unit has that of the other, if it can."""
+    found = []
+    for pattern in (_BETWEEN, _TO, _DASH, _AT_MOST, _AT_LEAST):
+        for at in pattern.finditer(text):
+            least, most = (at.groupdict().get(end, "") for end in ("low", "high"))
+            low, high = _end(least, -inf), _end(most, inf)
+            in_unit = low * _unit(most)
+            low = in_unit if _unit(least) == 1 and in_unit <= high else low
+            if low <= high:
+                found.append(Range(low, high, at.start(), at.end()))
+    return found
+
+
+def _end(text: str, otherwise: float) -> float:
+    """The number that an end of a range is."""
+    return next((number for number, _ in numbers(text)), otherwise)
+
+
+def _unit(text: str) -> float:
+    """What a number is told in: 1,000 of one in thousands."""
+    found = _UNIT.search(text)
+    return _UNITS[found[0].lower()] if found else 1
 
 
 def numbers(text: str) -> list[tuple[float, int]]:

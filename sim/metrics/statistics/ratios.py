@@ -7,12 +7,18 @@ Intervals are on the scale of logarithms and take rows for independent; ½ is ad
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import erfc, exp, fsum, log, log1p, sqrt
+from math import erfc, exp, fsum, log, log1p, prod, sqrt
 from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import hypergeom
 
 from sim.intervals import Z
 from sim.metrics.statistics.given import share_of
 
+FARTHEST = 60.0
+"""Logarithm of an odds ratio beyond which none is looked for."""
 CONTINUITY = "continuity"
 """Flag of a ratio for which ½ was added to all cells."""
 
@@ -84,6 +90,46 @@ def mantel_haenszel(strata: Sequence[Counts]) -> Ratio:
     spread = fsum(_robins(s) for s in kept) / (top * bottom)
     middle, half = log(top / bottom), Z * sqrt(spread)
     return Ratio(top / bottom, (exp(middle - half), exp(middle + half)))
+
+
+def exact_odds_ratio(strata: Sequence[Counts]) -> Ratio:
+    """Odds ratio common to strata, conditional on their margins, for where one group has no outcome or every one.
+
+    The value is median-unbiased: at it, as much as was seen or more has a chance of one half, or as much or less; where
+    both are there, their geometric mean (after Hirji, Tsiatis and Mehta 1989).
+    Its interval is exact (Cornfield 1956); where it has no end on one side it is a bound, told in a flag. None where
+    the margins leave no choice.
+    """
+    law, least = np.ones(1), 0
+    for s in map(Counts.of, strata):
+        cases = round(s.exposed_with + s.others_with)
+        counts = np.arange(max(0, cases - round(s.others)), min(round(s.exposed), cases) + 1)
+        law = np.convolve(law, hypergeom.pmf(counts, round(s.exposed + s.others), round(s.exposed), cases))
+        least += int(counts[0])
+    seen = round(fsum(s.exposed_with for s in strata)) - least
+    if len(law) < 2 or not law[seen]:
+        return Ratio(None, None, ("no choice within strata" if len(law) < 2 else "too far from chance to be counted",))
+    with np.errstate(divide="ignore"):
+        logs, places = np.log(law), np.arange(len(law))
+
+    def tail(theta: float, *, above: bool) -> float:
+        weights = logs + theta * places
+        shares = np.exp(weights - weights.max())
+        return float((shares[seen:] if above else shares[: seen + 1]).sum() / shares.sum())
+
+    def solved(chance: float, *, above: bool) -> float | None:
+        """The odds ratio at which so much or more, or less, has a chance; None where it always has all of it."""
+        if seen == (0 if above else len(law) - 1):
+            return None
+        return exp(brentq(lambda theta: tail(theta, above=above) - chance, -FARTHEST, FARTHEST))
+
+    low, high = solved(0.025, above=True), solved(0.025, above=False)
+    halves = [half for above in (True, False) if (half := solved(0.5, above=above)) is not None]
+    middle = prod(halves) ** (1 / len(halves))
+    if low is None or high is None:
+        bound = f"at most {high:.3g}" if low is None else f"at least {low:.3g}"
+        return Ratio(middle, None, (f"{bound}, at 97.5%",))
+    return Ratio(middle, (low, high))
 
 
 def cochran_mantel_haenszel(strata: Sequence[Counts]) -> float | None:
