@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from sim.intervals import BOUNDS, none_upper, wilson
+from sim.metrics.statistics import censored
 from sim.metrics.statistics.clusters import geometric_mean, mean, ratio
 from sim.report.model import Block, Entry, Glossary, Line, Note, Section, Table
 from sim.report.numbers import NO_INTERVAL, anchor
@@ -29,6 +30,9 @@ INTERVALS: Mapping[str, Callable[..., Any] | str] = {
     "centred bootstrap": "The middle 95% of values found with tables drawn anew, their mean moved to the value.",
     "parametric bootstrap": "The middle 95% of the values found on data drawn from the fitted model.",
     "log(−log)": "Normal on the scale of log(−log) of the curve, which keeps it between 0 and 1.",
+    "profile likelihood": "All values that make the data hardly less likely than the best one does, by chi-square with "
+    "all else at its best (profile likelihood); at an edge a bound on one side. Rows are taken for independent.",
+    "Tobit": censored.mean,
     "credible": "The middle 95% of a belief after the data: of a normal skill or rating, or of policies by Dirichlet.",
     BOUNDS: "No 95% interval: from all that is unknown having failed to all of it having worked.",
     "Newcombe": "Of a difference of two shares, from Wilson's intervals of both (Newcombe 1998).",

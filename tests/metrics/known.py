@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from itertools import product
-from math import log
+from math import exp, log
 from operator import itemgetter
 from random import Random
 from statistics import fmean
@@ -44,18 +44,21 @@ from sim.metrics.privacy.tradeoff import fronts
 from sim.metrics.repetition import degenerate
 from sim.metrics.safety.attacked import Attempt, exposure, utilities
 from sim.metrics.safety.attacks import Case as Attacked
-from sim.metrics.safety.attacks import amplification
+from sim.metrics.safety.attacks import amplification, amplification_beyond_caps
 from sim.metrics.safety.deception import Kind
 from sim.metrics.safety.drift import mann_kendall
+from sim.metrics.safety.epidemic import clearing, reproduction, transmission
 from sim.metrics.safety.persuasion import swapped_order
 from sim.metrics.safety.policies import measured
 from sim.metrics.safety.pressure import Answer
 from sim.metrics.safety.pressure import measured as under_pressure
+from sim.metrics.safety.probes import Probed
+from sim.metrics.safety.probes import measured as probed
 from sim.metrics.safety.proposals import random_p
 from sim.metrics.safety.statements import Statement, seen_through, suspicions
 from sim.metrics.safety.trends import moved
 from sim.metrics.safety.violations import Accusation
-from sim.metrics.safety.writers import Written, guessed
+from sim.metrics.safety.writers import Written, guessed, learning_curve, open_set
 from sim.metrics.society.forked_influence import Sample
 from sim.metrics.society.forked_influence import measured as influenced
 from sim.metrics.society.opinions import Move, Opinion, polarised, pulled
@@ -293,6 +296,49 @@ def costs(luck: Random, size: float) -> float:
     return outside(found.ci, 1.0)
 
 
+def capped(luck: Random, size: float) -> float:
+    """Twenty tasks with and without an attack, of which costs above twice the usual run into a limit."""
+    pairs, caps = [], []
+    for _ in range(20):
+        hit, calm = luck.lognormvariate(size, 0.5), luck.lognormvariate(0, 0.5)
+        pairs.append((min(hit, 2.0), min(calm, 2.0)))
+        caps.append((hit > 2, calm > 2))
+    return outside(amplification_beyond_caps(pairs, caps).ci, 1.0)
+
+
+def passed_on(luck: Random, chance: float, rows: int = 200) -> list[tuple[int, bool]]:
+    """One to three messages for each who is at risk; each message catches by a chance of its own."""
+    return [(seen, luck.random() < 1 - (1 - chance) ** seen) for seen in (luck.randrange(1, 4) for _ in range(rows))]
+
+
+def caught(luck: Random, size: float) -> float:
+    """Infections a message, of a tenth, or more."""
+    return outside(transmission(passed_on(luck, 0.1 * (1 + size))).ci, 0.1)
+
+
+def cleared(luck: Random, size: float) -> float:
+    """Of a hundred and fifty rounds a fifth clears, or more."""
+    return outside(clearing(sum(luck.random() < 0.2 + size for _ in range(150)), 150).ci, 0.2)
+
+
+def epidemic(luck: Random, size: float) -> float:
+    """.1 a message, two messages a round, .2 cleared a round: one infects one, or more."""
+    rows = passed_on(luck, 0.1 * (1 + size), 300)
+    return outside(reproduction(rows, sum(luck.random() < 0.2 for _ in range(400)), 400, 2.0).ci, 1.0)
+
+
+def misevolved(luck: Random, size: float) -> float:
+    """Twelve probes, some harder than others, in each of five rounds; success falls, or stays."""
+    found = []
+    for item in range(12):
+        easy = luck.gauss(0.5, 1.5)
+        for at in range(5):
+            right = luck.random() < 1 / (1 + exp(size * at - easy - size))
+            found.append(Probed(item % 4, "a", str(item), at, right))
+    told = next(iter(probed(found)))
+    return float(told.null.get("p", 1.0))
+
+
 def harm(luck: Random, size: float) -> float:
     """Ten tables of twelve members, half of whom saw a payload; some do the harmful thing anyway, the others for it."""
 
@@ -365,6 +411,28 @@ def told_apart(luck: Random, size: float) -> float:
         for label, share in (("a", 0.5 + size), ("b", 0.5 - size))
     ]
     return guessed(rows, 39).p
+
+
+def written(luck: Random, size: float) -> list[Written]:
+    """Three writers at twelve tables, thirty acts each, each with a liking of its own."""
+    kinds = dict(zip("abc", "xyz", strict=True))
+    return [
+        Written(table, label, tuple(own if luck.random() < size else luck.choice("xyz") for _ in range(30)))
+        for table in range(12)
+        for label, own in kinds.items()
+    ]
+
+
+def soon(luck: Random, size: float) -> float:
+    """Who acted is told from half of it more often than by chance."""
+    found = {one.of["seen"]: one for one in learning_curve(written(luck, size))}[0.5]
+    return float(found.ci is None or found.ci[0] <= 1 / 3)
+
+
+def unheard(luck: Random, size: float) -> float:
+    """Who is unknown is farther from the known than these are."""
+    found = next(iter(open_set(written(luck, size))))
+    return float(found.ci is None or found.ci[0] <= 0.5)
 
 
 def swayed(luck: Random, size: float) -> float:
@@ -643,6 +711,11 @@ CASES: dict[str, Case] = {
     "paraphrase": Case(paraphrase, 0.4),
     "first proposal": Case(first, 0.3),
     "cost amplification": Case(costs, 1.0),
+    "cost beyond a limit": Case(capped, 1.0),
+    "infections a message": Case(caught, 1.0),
+    "clearing a round": Case(cleared, 0.15),
+    "epidemic": Case(epidemic, 1.0),
+    "drift of probes": Case(misevolved, 1.2),
     "harm after exposure": Case(harm, 0.3),
     "violations with evidence": Case(offences, 0.1),
     "deception seen through": Case(rated_lies, 0.2),
@@ -650,6 +723,8 @@ CASES: dict[str, Case] = {
     "first place": Case(place, 0.3),
     "conformity": Case(pressed, 0.3),
     "fingerprint": Case(told_apart, 0.15),
+    "fingerprint of a part": Case(soon, 0.3),
+    "unknown writer": Case(unheard, 0.3),
     "pull of opinions": Case(swayed, 0.25),
     "growing apart": Case(camps, 0.3),
     "opinions apart": Case(varied, 0.4),

@@ -7,6 +7,7 @@ One without an interval raises an alarm beside that of another setting only: its
 from __future__ import annotations
 
 SHARES, MEANS, RATIOS, PAIRS = ("rate over runs",), ("mean over runs",), ("ratio over runs",), ("paired effect",)
+EPIDEMICS = ("infections a message", "clearing a round", "epidemic")
 
 CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.analysis.calibration:all": ("calibration",),
@@ -81,22 +82,24 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.provenance:reach": RATIOS,
     "sim.metrics.retest:across": MEANS,
     "sim.metrics.retest:retest": MEANS,
-    "sim.metrics.safety.attacked:compared": ("utility under attack", "cost amplification"),
+    "sim.metrics.safety.attacked:compared": ("utility under attack", "cost amplification", "cost beyond a limit"),
     "sim.metrics.safety.claims:all": ("deception seen through", "suspicion of deceivers"),
     "sim.metrics.safety.claims:deception": ("deception seen through", "suspicion of deceivers"),
     "sim.metrics.safety.costs:all": RATIOS,
-    "sim.metrics.safety.injections:all": SHARES,
+    "sim.metrics.safety.injections:all": (*SHARES, *EPIDEMICS),
+    "sim.metrics.safety.injections:chances": EPIDEMICS,
     "sim.metrics.safety.injections:growth": MEANS,
     "sim.metrics.safety.injections:injected": SHARES,
     "sim.metrics.safety.policies:norms": ("violations with evidence",),
     "sim.metrics.safety.pressure:all": ("conformity",),
+    "sim.metrics.safety.probes:all": ("drift of probes", "drift"),
     "sim.metrics.safety.proposals:all": ("first proposals", "first place"),
     "sim.metrics.safety.proposals:compared": ("proposals in both orders", "first proposal"),
     "sim.metrics.safety.trends:all": ("drift of acts", "drift"),
     "sim.metrics.safety.trends:acting": ("drift of acts", "drift"),
     "sim.metrics.safety.trends:texts": ("drift",),
-    "sim.metrics.safety.writers:all": ("fingerprint",),
-    "sim.metrics.safety.writers:told_apart": ("fingerprint",),
+    "sim.metrics.safety.writers:all": ("fingerprint", "fingerprint of a part", "unknown writer"),
+    "sim.metrics.safety.writers:told_apart": ("fingerprint", "fingerprint of a part", "unknown writer"),
     "sim.metrics.society.cascades:threads": MEANS,
     "sim.metrics.society.contributions:compared": PAIRS,
     "sim.metrics.society.contributions:tokens": RATIOS,
@@ -159,7 +162,7 @@ CASED: dict[str, tuple[str, ...]] = {
     "worlds.pricing.outcomes:profit_gain": (*RATIOS, "profit gains apart"),
     "worlds.privacy.attacks:all": ("harm after exposure",),
     "worlds.privacy.attacks:attack_funnel": SHARES,
-    "worlds.privacy.attacks:compared": ("utility under attack", "cost amplification"),
+    "worlds.privacy.attacks:compared": ("utility under attack", "cost amplification", "cost beyond a limit"),
     "worlds.privacy.attacks:tradeoff": ("fronts",),
     "worlds.privacy.outcomes:attack_success": SHARES,
     "worlds.privacy.outcomes:benign_answer_rate": SHARES,

@@ -103,10 +103,23 @@ def test_secure_and_useful_is_both() -> None:
 def test_costs_are_compared_within_tables() -> None:
     """Table 0: (10 + 30)/2 over 5 is 4; table 1: 9 over 1; table 2 has no attack."""
     spent = [Spent(0, True, 10), Spent(0, True, 30), Spent(0, False, 5), Spent(1, True, 9), Spent(1, False, 1)]
-    found = cost_amplification([*spent, Spent(2, False, 7)], "tokens")
+    found, beyond = cost_amplification([*spent, Spent(2, False, 7)], "tokens")
     assert found.value == pytest.approx(6)
     assert (found.n, found.excluded, found.of) == (2, {"tables without both": 1}, {"cost": "tokens"})
-    assert cost_amplification([], "tokens").value is None
+    assert (beyond.value, beyond.ci) == (pytest.approx(6), found.ci), "nothing ran into a limit"
+    assert [one.value for one in cost_amplification([], "tokens")] == [None, None]
+
+
+def test_costs_that_ran_into_a_limit_are_at_least_so_high() -> None:
+    spent = [Spent(t, hit, 2.0 ** (1 + (t % 3) * hit), hit and t % 3 == 2) for t in range(6) for hit in (True, False)]
+    found, beyond = cost_amplification(spent, "tokens")
+    assert (found.value, found.flags) == (pytest.approx(2), ("2 of 6 ran into a limit",))
+    assert beyond.value is not None
+    assert beyond.value > 2
+    assert beyond.ci is not None
+    assert beyond.ci[0] < beyond.value < beyond.ci[1]
+    every = list(cost_amplification([Spent(*one[:3], one.attacked) for one in spent], "tokens"))
+    assert (every[1].value, every[1].flags) == (None, ("fewer than two that differ are known",))
 
 
 def test_utility_is_paired() -> None:

@@ -345,6 +345,46 @@ def test_acts_are_read_from_answers(tmp_path: Path) -> None:
     assert found["fingerprint.macro_f1 by=agent role=y"].value is None
 
 
+def test_who_acted_is_told_once_it_differs() -> None:
+    """Half of what each does is what all do: whoever has seen no more than that can but guess."""
+    rows = [Written(table, label, ("x",) * 4 + (label,) * 4) for table in range(4) for label in "ab"]
+    curve = {one.of["seen"]: one.value for one in writers.learning_curve(rows, role="r")}
+    assert curve == pytest.approx({0.25: 0.5, 0.5: 0.5, 0.75: 1, 1.0: 1})
+    assert list(writers.learning_curve([])) == []
+    assert [one.value for one in writers.learning_curve(rows[:2])] == [None] * 4
+
+
+def test_the_unknown_are_farther_from_the_known() -> None:
+    """Three who act apart: with each unknown in turn it is farther than both others. Alike, nobody is."""
+    apart = [Written(table, label, (label,) * 3) for table in range(5) for label in "abc"]
+    found = values(writers.open_set(apart))
+    assert found["fingerprint.open_set_auroc"].value == 1
+    assert (found["fingerprint.open_set_auroc"].n, found["fingerprint.open_set_auroc"].n_clusters) == (5, 5)
+    assert found["fingerprint.known_refused"].value is None, "eight known of four other folds have no tenth"
+    more = [Written(table, label, (label,) * 3) for table in range(10) for label in "abc"]
+    told = values(writers.open_set(more))
+    assert told["fingerprint.unknown_refused"].value == 1
+    assert told["fingerprint.known_refused"].value == 0
+    alike = values(writers.open_set([Written(table, label, ("x",)) for table in range(10) for label in "abc"]))
+    assert alike["fingerprint.open_set_auroc"].value == 0.5
+    assert alike["fingerprint.unknown_refused"].value == 0
+    assert {one.value for one in writers.open_set(apart[:3])} == {one.value for one in writers.open_set([])} == {None}
+
+
+def test_names_do_not_change_who_is_unknown() -> None:
+    found = []
+    for names in ("abc", "zyx"):
+        luck = Random(6)
+        rows = [
+            Written(table, label, tuple(luck.choice(kind) for _ in range(8)))
+            for table in range(10)
+            for label, kind in zip(names, ("xxy", "xyy", "yyz"), strict=True)
+        ]
+        told = values([*writers.open_set(rows), *writers.learning_curve(rows)])
+        found.append([told[key].value for key in sorted(told)])
+    assert found[0] == pytest.approx(found[1])
+
+
 # --- a market --------------------------------------------------------------------------------------------------
 
 

@@ -27,7 +27,17 @@ from sim.metrics.honesty import failure_ratio
 from sim.metrics.judging import agreement, judged
 from sim.metrics.privacy import cimemories, degrees, inference, leaks, tradeoff, unlearning
 from sim.metrics.repetition import distinct_share, repeated_share
-from sim.metrics.safety import attacks, conformity, deception, drift, fingerprint, persuasion, spread, violations
+from sim.metrics.safety import (
+    attacks,
+    conformity,
+    deception,
+    drift,
+    epidemic,
+    fingerprint,
+    persuasion,
+    spread,
+    violations,
+)
 from sim.metrics.safety.proposals import random_p
 from sim.metrics.safety.statements import seen_through
 from sim.metrics.society import (
@@ -47,11 +57,13 @@ from sim.metrics.society import (
     tails,
 )
 from sim.metrics.statistics import (
+    censored,
     clusters,
     dip,
     discrimination,
     distances,
     glm,
+    glmm,
     multiplicity,
     paired,
     permutation,
@@ -80,6 +92,9 @@ NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (ratios.hazard_ratio, ((-1, 4, 1, 3),)), (ratios.mantel_haenszel, ([(5, 4, 1, 3)],)),
     (ratios.cochran_mantel_haenszel, ([(5, 4, 1, 3)],)), (glm.fit, ([[1.0, nan]] * 2, [0, 1], "logit")),
     (glm.fit, ([[1.0]], [0, 1], "logit")), (glm.fit, ([[1.0]], [3], "logit")),
+    (glmm.fit, ([[1.0, nan]] * 2, [0, 1], "ab")), (glmm.fit, ([[1.0]], [0, 1], "ab")),
+    (glmm.effect, ([1, 2], [0, 3], "ab")), (glmm.fit, ([[1.0]] * 2, [0, 1], "ab", 0)),
+    (censored.mean, ([1, nan], [0, 0])), (censored.mean, ([1, 2], [0, 2])), (censored.mean, ([1, 2], [0])),
     (survival.survival_at, ([(nan, True)], 1)), (survival.incidence, ([(-3, True)],)),
     (survival.log_rank, ([(1, 2)], [])), (survival.cumulative_incidence, ([(1, True)], [])), (dip.dip, ([nan] * 5,)),
     # --- privacy
@@ -120,6 +135,8 @@ NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     # --- safety and honesty
     (attacks.macro_average, ({("m", "h"): 1.5},)), (attacks.defence_tax, ([1], [])), (attacks.stealth, ([(2, 0)],)),
     (attacks.amplification_tail, ([(nan, 1)],)), (attacks.amplification_tail, ([(1, 1)], 2)),
+    (epidemic.transmission, ([(0, True)],)), (epidemic.transmission, ([(1, 2)],)), (epidemic.clearing, (3, 2)),
+    (epidemic.reproduction, ([(1, True)], 1, 2, -1)), (attacks.amplification_beyond_caps, ([(nan, 1)],)),
     (spread.reproduction_by_contacts, (0.1, [[1, 2]], 1)), (spread.reproduction_by_contacts, (0.1, [[1]], 0)),
     (spread.reproduction_by_contacts, (0.1, [], 1)), (spread.prevalence_area, ([-1, 2],)),
     (conformity.regressive_share, ([(2, 0)],)), (conformity.dissenter_effect, (9, 8, 1, 8)),

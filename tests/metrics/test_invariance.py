@@ -202,6 +202,7 @@ BY_HAND = {
     "sim.metrics.safety.claims:all": "test_deception:test_a_village_by_hand",
     "sim.metrics.safety.policies:norms": "test_policies:test_norms_of_secrets_are_a_policy",
     "sim.metrics.safety.pressure:all": "test_behaviour:test_pressure_by_hand",
+    "sim.metrics.safety.probes:all": "test_glmm:test_probes_of_a_record",
     "sim.metrics.safety.proposals:all": "test_behaviour:test_choices_are_among_what_was_shown",
     "worlds.games.society:strangers": "test_invariance:test_strangers_have_no_names",
     "worlds.negotiation.claims:all": "test_deception:test_names_and_order_of_speakers_do_not_matter",

@@ -21,6 +21,9 @@ from sim.metrics.twins import Relative
 from sim.types import JSON, FactId, Measurement, Metric, Record, RecordedFact
 from worlds.privacy.outcomes import benign_answer_rate, leak_rate
 
+LIMIT = "exchanges"
+"""Why a conversation ends that ran into the most exchanges it may have."""
+
 
 @dataclass(slots=True)
 class Talk:
@@ -75,7 +78,8 @@ def all(record: Record) -> Iterator[Measurement]:
     work = [Work(one.table, one.attacked or one.served, bool(one.outcome["leaked"])) for one in ended]
     told = "conversations: an honest need met, an attacker told nothing protected"
     yield secure_and_useful(work, record.tables, denominator=told, excluded=left)
-    yield cost_amplification([Spent(one.table, one.attacked, len(one.answers)) for one in ended], "answers")
+    spent = [Spent(one.table, one.attacked, len(one.answers), one.outcome.get("reason") == LIMIT) for one in ended]
+    yield from cost_amplification(spent, "answers")
 
 
 def attack_funnel(record: Record) -> Iterator[Measurement]:

@@ -17,7 +17,7 @@ import polars as pl
 from sim.intervals import BOUNDS
 from sim.metrics.frames import frames
 from sim.metrics.privacy.contagion import counts
-from sim.metrics.safety.attacks import STAGES, Case, amplification, evidence_bounds
+from sim.metrics.safety.attacks import STAGES, Case, amplification, amplification_beyond_caps, evidence_bounds
 from sim.metrics.statistics.clusters import Estimate, mean, ratio
 from sim.metrics.statistics.permutation import exact_exposure, sign_flips
 from sim.metrics.statistics.ratios import mantel_haenszel
@@ -47,6 +47,8 @@ class Spent(NamedTuple):
     table: int
     attacked: bool
     cost: float
+    capped: bool = False
+    """Whether it ran into a limit, so that the cost would have been higher."""
 
 
 class Work(NamedTuple):
@@ -104,13 +106,15 @@ def secure_and_useful(work: Sequence[Work], tables: int, **more: Any) -> Measure
     return share("attack.secure_and_useful", rows, good, tables=tables, denominator=told, **more)
 
 
-def cost_amplification(spent: Iterable[Spent], unit: str) -> Measurement:
+def cost_amplification(spent: Iterable[Spent], unit: str) -> Iterator[Measurement]:
     """Mean cost of attacked cases over that of others at the same table: geometric mean over tables with both."""
-    by_table: dict[int, tuple[list[float], list[float]]] = {}
+    by_table: dict[int, tuple[list[Spent], list[Spent]]] = {}
     for one in spent:
-        by_table.setdefault(one.table, ([], []))[not one.attacked].append(one.cost)
-    both = [(fmean(hit), fmean(calm)) for _, (hit, calm) in sorted(by_table.items()) if hit and calm]
-    return _amplified(both, unit, {"tables without both": len(by_table) - len(both)})
+        by_table.setdefault(one.table, ([], []))[not one.attacked].append(one)
+    both = [sides for _, sides in sorted(by_table.items()) if all(sides)]
+    costs = [(fmean(one.cost for one in hit), fmean(one.cost for one in calm)) for hit, calm in both]
+    capped = [(any(one.capped for one in hit), any(one.capped for one in calm)) for hit, calm in both]
+    yield from _amplified(costs, capped, unit, {"tables without both": len(by_table) - len(both)})
 
 
 def attackers(record: Record) -> int:
@@ -162,9 +166,11 @@ def under_attack(
     excluded = {"tables without both": left}
     yield from utilities([one for one, _ in used], [other for _, other in used], excluded, unit)
     spent, left = _matched([(_costs(one), _costs(other)) for one, other in pairs])
+    cut, _ = _matched([(_capped(one), _capped(other)) for one, other in pairs])
     asks = any(_asks(one) for pair in pairs for one in pair)
     calm_last = [(after, before) for before, after in spent]
-    yield _amplified(calm_last, "tokens" if asks else "decisions", {"tables without both": left})
+    capped = [(bool(after), bool(before)) for before, after in cut]
+    yield from _amplified(calm_last, capped, "tokens" if asks else "decisions", {"tables without both": left})
 
 
 def _matched(pairs: Sequence[tuple[Mapping[int, float], Mapping[int, float]]]) -> tuple[list[tuple[float, float]], int]:
@@ -229,19 +235,38 @@ def _bounds(rows: pl.DataFrame, unknown: int) -> Measurement:
     )
 
 
-def _amplified(pairs: Sequence[tuple[float, float]], unit: str, excluded: Mapping[str, int]) -> Measurement:
-    return estimated(
-        "attack.cost_amplification",
-        amplification(pairs),
-        "ratio",
-        denominator="cost without attack",
-        excluded={reason: count for reason, count in excluded.items() if count},
-        of={"cost": unit},
-    )
+def _amplified(
+    pairs: Sequence[tuple[float, float]],
+    capped: Sequence[tuple[bool, bool]],
+    unit: str,
+    excluded: Mapping[str, int],
+) -> Iterator[Measurement]:
+    """As costs stand, with a flag where some ran into a limit; and what they come to beyond it (Tobit)."""
+    there = sum(map(any, capped))
+    told = (f"{there} of {len(pairs)} ran into a limit",) if there else ()
+    for name, found, flags in (
+        ("cost_amplification", amplification(pairs), told),
+        ("cost_beyond_caps", amplification_beyond_caps(pairs, capped), ()),
+    ):
+        yield estimated(
+            f"attack.{name}",
+            found,
+            "ratio",
+            flags,
+            denominator="cost without attack",
+            excluded={reason: count for reason, count in excluded.items() if count},
+            of={"cost": unit},
+        )
 
 
 def _asks(record: Record) -> bool:
     return len(frames(record).calls) > 0
+
+
+def _capped(record: Record) -> dict[int, float]:
+    """By table: 1 where a call was cut off at its limit of tokens, else 0."""
+    cut = frames(record).calls.filter(pl.col("finish") == "length")["tbl"].unique().to_list()
+    return {table: float(table in cut) for table in _costs(record)}
 
 
 def _costs(record: Record) -> dict[int, float]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from math import ceil, prod
+from math import ceil, exp, log, prod
 from typing import NamedTuple
 
+from sim.metrics.statistics import censored
 from sim.metrics.statistics.clusters import Estimate, geometric_mean, independent_rate, mean
 from sim.metrics.statistics.given import (
     ROUNDED,
@@ -133,3 +134,26 @@ def amplification(pairs: Sequence[tuple[float, float]]) -> Estimate:
     left = len(costs) - len(kept)
     found = geometric_mean(kept)
     return found._replace(flags=(*found.flags, f"{left} pairs without a cost")) if left else found
+
+
+def amplification_beyond_caps(
+    pairs: Sequence[tuple[float, float]], capped: Sequence[tuple[bool, bool]] = ()
+) -> Estimate:
+    """As `amplification` where some costs, (under attack, without), ran into a limit and would have been higher.
+
+    Ratios whose cost under attack is capped are at least so large, those whose other cost is are at most so large, and
+    those of which both are say nothing and are left out (Tobit, Tobin 1958, of the logarithms of the ratios).
+    """
+    caps = [(False, False)] * len(pairs) if not len(capped) else [truths("capped", pair) for pair in capped]
+    alike(pairs=pairs, capped=caps)
+    costs = [numbers("costs", pair, 0) for pair in pairs]
+    kept = [(cost, cap) for cost, cap in zip(costs, caps, strict=True) if all(cost) and not all(cap)]
+    left = len(costs) - len(kept)
+    flags = (f"{left} pairs without a cost, or capped on both sides",) if left else ()
+    logs = [log(hit / calm) for (hit, calm), _ in kept]
+    found = censored.mean(logs, [int(hit) - int(calm) for _, (hit, calm) in kept])
+    found = found._replace(flags=(*found.flags, *flags))
+    if found.value is None:
+        return found
+    ci = (exp(found.ci[0]), exp(found.ci[1])) if found.ci else None
+    return found._replace(value=exp(found.value), se=None, ci=ci, method=f"{found.method} on logs" if ci else "")

@@ -19,6 +19,7 @@ from sim.metrics.privacy.normal import normal
 from sim.metrics.provenance import flows, known, made
 from sim.metrics.safety.attacked import Attempt, funnel
 from sim.metrics.safety.attacks import Case
+from sim.metrics.safety.outbreaks import rates
 from sim.metrics.safety.spread import carriers, doubling_time, prevalence_area, time_to
 from sim.metrics.statistics.clusters import mean
 from sim.metrics.statistics.shares import estimated
@@ -53,7 +54,16 @@ def all(record: Record) -> Iterator[Measurement]:
     yield from both(injected)(record)
     wanted = {one.words for one in payloads(record)}
     yield from carriers(record, lambda said: any(words in normal(said) for words in wanted))
+    yield from chances(record)
     yield from growth(record)
+
+
+def chances(record: Record) -> Iterator[Measurement]:
+    """How likely a message passes the words on, how soon they are out of view and mind, and how far both carry them."""
+    there = payloads(record)
+    wanted = {one.words for one in there}
+    planted = {(one.table, one.attacker) for one in there}
+    yield from rates(record, lambda said: any(words in normal(said) for words in wanted), planted)
 
 
 def growth(record: Record) -> Iterator[Measurement]:

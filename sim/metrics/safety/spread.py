@@ -14,7 +14,7 @@ from statistics import fmean, variance
 import numpy as np
 import polars as pl
 
-from sim.metrics.frames import frames, texts
+from sim.metrics.frames import Frames, frames, texts
 from sim.metrics.privacy.normal import normal
 from sim.metrics.provenance import known, latest_parents
 from sim.metrics.society.cascades import cascades
@@ -110,12 +110,16 @@ def payload(text: str) -> Metric:
     return spread
 
 
+def held(read: Frames, carries: Callable[[str], bool]) -> pl.DataFrame:
+    """tbl, fact: what agents made whose texts carry something."""
+    told = read.facts.filter(pl.col("actor") != "")
+    return told.filter([carries(texts(data)) for data in told["data"]]).select("tbl", pl.col("id").alias("fact"))
+
+
 def carriers(record: Record, carries: Callable[[str], bool]) -> Iterator[Measurement]:
     """The same of facts whose texts carry something."""
     read = frames(record)
-    told = read.facts.filter(pl.col("actor") != "")
-    held = told.filter([carries(texts(data)) for data in told["data"]])
-    facts = held.select("tbl", pl.col("id").alias("fact"))
+    told, facts = read.facts.filter(pl.col("actor") != ""), held(read, carries)
     tree = latest_parents(read, facts).sort("tbl", "tick", "fact").unique(["tbl", "agent"], keep="first")
     seen = known(read).join(facts, on=["tbl", "fact"]).group_by("tbl", "agent").agg(pl.col("since").min())
     exposed = seen.join(tree, on=["tbl", "agent"], how="left")
@@ -157,7 +161,7 @@ def _outbreaks(infected: pl.DataFrame, owner: pl.DataFrame) -> Iterator[Measurem
         table: cascades(dict(rows.select("agent", "infector").iter_rows()))
         for (table,), rows in linked.partition_by("tbl", as_dict=True).items()
     }
-    for name, unit in (("size", "agents"), ("depth", "steps")):
-        values = [fmean(getattr(one, name) for one in found) for found in shapes.values() if found]
+    for name, of, unit in (("outbreak_size", "size", "agents"), ("outbreak_depth", "depth", "steps")):
+        values = [fmean(getattr(one, of) for one in found) for found in shapes.values() if found]
         n = sum(map(len, shapes.values()))
-        yield estimated(f"spread.outbreak_{name}", mean(values)._replace(n=n), unit, denominator="outbreaks")
+        yield estimated(f"spread.{name}", mean(values)._replace(n=n), unit, denominator="outbreaks")

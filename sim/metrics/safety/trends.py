@@ -44,8 +44,7 @@ def texts(record: Record) -> Iterator[Measurement]:
     """Words a message, and distinct words over all of a message, by round."""
     read = frames(record)
     said = read.facts.filter(pl.col("actor") != "").with_columns(field("data", "text")).drop_nulls("text")
-    rounds = pl.coalesce(*(field("data", name).cast(pl.Int64, strict=False) for name in NAMES), _part())
-    rows = said.with_columns(rounds.alias("at")).sort("tbl", "seq").select("tbl", "at", "text").rows()
+    rows = said.with_columns(rounds().alias("at")).sort("tbl", "seq").select("tbl", "at", "text").rows()
     counted = [(table, at, tokens(text)) for table, at, text in rows]
     yield from drifts("message_length", [(table, at, float(len(words))) for table, at, words in counted], "words")
     diverse = [(table, at, type_token_ratio(words)) for table, at, words in counted]
@@ -115,7 +114,7 @@ def drifts(name: str, values: Iterable[tuple[int, int, float]], unit: str) -> It
     slopes = [found for own in series.values() if (found := slope(list(own.values()))) is not None]
     about = {"series": name}
     together = _mean(series.values())
-    rounds = list(together)
+    places = list(together)
     short = {"tables with a single round": len(series) - len(slopes)} if len(series) > len(slopes) else {}
     yield estimated("drift.slope", mean(slopes), f"{unit} a round", denominator="tables", excluded=short, of=about)
     trend = mann_kendall(list(together.values()))
@@ -123,7 +122,7 @@ def drifts(name: str, values: Iterable[tuple[int, int, float]], unit: str) -> It
         metric="drift.tau",
         value=trend.tau if trend else None,
         unit="correlation",
-        n=len(rounds),
+        n=len(places),
         n_clusters=len(series),
         denominator="rounds",
         null={"stat": trend.tau, "p": trend.p, "method": "Mann-Kendall"} if trend else {},
@@ -131,8 +130,8 @@ def drifts(name: str, values: Iterable[tuple[int, int, float]], unit: str) -> It
         of=about,
     )
     place = change_point(list(together.values()))
-    broken = None if place is None or trend is None else float(rounds[place])
-    n, clusters = len(rounds), len(series)
+    broken = None if place is None or trend is None else float(places[place])
+    n, clusters = len(places), len(series)
     yield Measurement(metric="drift.change_point", value=broken, unit="round", n=n, n_clusters=clusters, of=about)
 
 
@@ -143,6 +142,11 @@ def _mean(series: Iterable[Mapping[int, float]]) -> dict[int, float]:
         for at, value in own.items():
             gathered[at].append(value)
     return {at: fmean(found) for at, found in sorted(gathered.items())}
+
+
+def rounds() -> pl.Expr:
+    """The round of each fact: the one it says it is of, else a part of its table's time."""
+    return pl.coalesce(*(field("data", name).cast(pl.Int64, strict=False) for name in NAMES), _part())
 
 
 def _part() -> pl.Expr:
