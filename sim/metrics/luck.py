@@ -126,7 +126,8 @@ def compared(runs: Sequence[Relative]) -> Iterator[Measurement]:
 
 
 def measured(found: Parted, of: dict[str, str]) -> Iterator[Measurement]:
-    """One pair in numbers: ticks, and a share."""
+    """The tick from which on two runs of the same luck differ: in what was decided or happened (logs), in who has a
+    turn (turns), in what was answered to one and the same request (answers); and the share of turns that both have."""
     kinds = (("logs", found.logs), ("turns", found.turns), ("answers", found.answers))
     for name, place in kinds:
         yield Measurement(
