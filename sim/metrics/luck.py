@@ -120,7 +120,8 @@ def compared(runs: Sequence[Relative]) -> Iterator[Measurement]:
     """
     found = pairs(runs)
     if not found:
-        yield Measurement(metric="luck.turns_shared", value=None, flags=("no two runs share their luck",))
+        flags = ("no two runs share their luck",)
+        yield Measurement(metric="luck.turns_shared", value=None, unit="share", n_clusters=0, flags=flags)
     for one, other in found:
         yield from measured(parted(traces(one.record), traces(other.record)), {"first": one.id, "second": other.id})
 

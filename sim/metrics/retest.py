@@ -31,8 +31,12 @@ def retest(record: Record) -> Iterator[Measurement]:
 
 def across(runs: Sequence[Relative]) -> Iterator[Measurement]:
     """The same over several runs and their forks together; answers that a fork has from its parent count once."""
-    calls = [frames(one.record).calls for one in runs]
-    yield from _retested(pl.concat([each.filter(pl.col("source") != "parent") for each in calls]))
+    calls = [frames(one.record).calls.filter(pl.col("source") != "parent") for one in runs]
+    if calls:
+        yield from _retested(pl.concat(calls))
+    else:
+        flags = ("no finished run",)
+        yield Measurement(metric="honesty.retest_agreement", value=None, unit="share", n_clusters=0, flags=flags)
 
 
 def _retested(calls: pl.DataFrame) -> Iterator[Measurement]:

@@ -117,6 +117,8 @@ def test_forks_ask_again(tmp_path: Path) -> None:
     assert found["honesty.retest_agreement"].value == pytest.approx(1 / 3)
     assert (found["honesty.retest_agreement"].n, found["honesty.retest_agreement"].excluded) == (3, {"asked once": 1})
     assert values(retested(runs[::-1])) == found
+    (none,) = retested([])
+    assert (none.value, none.flags) == (None, ("no finished run",))
 
 
 # --- how tokens fell ------------------------------------------------------------------------------------------
