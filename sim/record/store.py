@@ -29,8 +29,8 @@ from sim.record.sqlite import FileFailure, compiled, create, writable
 Durable: TypeAlias = Literal["normal", "power"]
 """What committed rows survive: the death of the process, or a power cut too."""
 
-BATCH = 2_000
-"""Most rows of a transaction."""
+BATCH = 1_500
+"""Rows after which the next transaction begins: with those that a log keeps back, no more than 2,000 wait."""
 INTERVAL = 0.25
 """Seconds since the last commit after which the next row, or a look at `commit_due`, begins another."""
 HEIGHT = 50
@@ -234,8 +234,10 @@ def _build(path: Path, manifest: Manifest, known: Mapping[str, list[Row]]) -> No
             connection.execute(insert(TABLES[_MANIFEST]).values(**manifest.model_dump()))
             for table, rows in known.items():
                 _insert(connection, table, list(chain.from_iterable(rows)))
-    except BaseException:
+    except BaseException as problem:
         new.unlink(missing_ok=True)
+        if isinstance(problem, sqlite3.Error):
+            raise FileFailure(f"{new}: {problem}") from problem
         raise
     finally:
         engine.dispose()
