@@ -125,11 +125,15 @@ class Store(Committed):
     def extend(self, rows: Sequence[tuple[str, Row]]) -> None:
         """Take rows in their order, each after the name of its table. Raises RecordFailure as `put` does."""
         pending = self._pending
-        for table, row in rows:
-            if table not in pending:
-                pending[table] = []
-            pending[table].extend(row)
-        self._waiting += len(rows)
+        try:
+            for table, row in rows:
+                if table not in pending:
+                    pending[table] = []
+                pending[table].extend(row)
+            self._waiting += len(rows)
+        except KeyboardInterrupt:  # those that came so far are kept
+            self._waiting = sum(len(values) // len(TABLES[table].columns) for table, values in pending.items())
+            raise
         if self._failure is not None or self._waiting >= BATCH or monotonic() - self._committed > INTERVAL:
             self.flush()
 

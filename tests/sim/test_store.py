@@ -174,6 +174,22 @@ def test_a_transaction_that_is_interrupted_is_made_whole_by_the_next(store, monk
     assert list(store.log(0)) == [numbered(seq) for seq in range(3)]
 
 
+def test_rows_whose_taking_is_interrupted_are_taken_as_far_as_it_came(path):
+    """Ctrl-C may come between any two of them."""
+
+    class Broken(list):
+        def __iter__(self):
+            yield from self[:3]
+            raise KeyboardInterrupt
+
+    with Store.create(path, manifest()) as store:
+        store.put("texts", (b"a" * 16, "a"))
+        with pytest.raises(KeyboardInterrupt):
+            store.extend(Broken(numbered(seq) for seq in range(5)))
+    with closing(Run(path)) as run:
+        assert list(run.log(0)) == [numbered(seq) for seq in range(3)]
+
+
 # --- texts and calls --------------------------------------------------------------------------------
 
 
