@@ -287,8 +287,7 @@ class Table:
 
     def close(self) -> None:
         """Drop all minds, and hand on what an event that broke off has left."""
-        for player in self._order:
-            self._drop(player)
+        self._drop_all()
         with suppress(*_MISFITS):  # a row that cannot be coded
             self.log.hand_on()
 
@@ -503,7 +502,8 @@ class Table:
             self._ask(decision, mind, streams, requests)
 
     def _ask(self, decision: Decision, mind: Any, streams: Streams, requests: Sequence[Request]) -> None:
-        """Start the calls that a mind waits for."""
+        """Start the calls that a mind waits for; what has happened does not wait for them."""
+        self.log.hand_on()
         decision.waiting = Waiting(mind, streams, [None] * len(requests), len(requests))
         try:
             self._submit(decision, requests)
@@ -568,6 +568,10 @@ class Table:
             self._slots[decision.due].missing -= 1
             _close(decision.waiting.mind)
 
+    def _drop_all(self) -> None:
+        for player in self._order:
+            self._drop(player)
+
     # --- the cast and the end -----------------------------------------------------------------------
 
     def _seat(self, player: Player) -> None:
@@ -601,7 +605,7 @@ class Table:
     def _finish(self) -> None:
         """The end: whoever is still alive is truncated."""
         truncated = [player.id for player in self._order if player.live]
-        self.close()
+        self._drop_all()
         self.log.event(self.now, self.round, "end", "", {"truncated": truncated})
         self.log.mark(self.now, self.round)
         self._slots.clear()

@@ -23,7 +23,7 @@ Named: TypeAlias = tuple[str, Row]
 Put: TypeAlias = Callable[[Sequence[Named]], None]
 """Takes rows in order."""
 
-MOST_WAITING = 1_000
+MOST_WAITING = 500
 """Rows that wait for the end of their round at most."""
 
 _CANONICAL = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS

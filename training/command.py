@@ -83,6 +83,8 @@ def planned(
     given = {"a recipe": recipe, "--set": sets, "--from": stored, "--policy": start, "--seed": seed}
     if other := [name for name, value in given.items() if value]:
         raise TrainingError(f"{folder} holds a training already, which {other[0]} would change; choose another --out")
+    if not begun.scenario.is_file():
+        raise TrainingError(f"{begun.scenario}, the scenario of the training in {folder}, is gone; bring it back")
     recipe_text = write_yaml(begun.recipe.resolved())
     plan = replace(begun, recipe=read_recipe(recipe_text, str(folder / "train.yaml"), changes))
     if not plan.continues(begun):

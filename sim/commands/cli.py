@@ -12,7 +12,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sim.commands import studies, trained
-from sim.commands.options import EXITS, RUNS, All, Budget, Folder, Jobs, Quiet, RunName, RunNames, Sets, counted
+from sim.commands.options import (
+    EXITS,
+    RUNS,
+    All,
+    Budget,
+    Counted,
+    Folder,
+    Jobs,
+    Quiet,
+    RunName,
+    RunNames,
+    Sets,
+    counted,
+)
 from sim.commands.usage import Commands
 
 if TYPE_CHECKING:
@@ -320,7 +333,7 @@ def verify(name: RunName, runs: Folder = RUNS) -> None:
 
 @app.command()
 def measure(
-    names: RunNames,
+    names: Counted,
     metric: Annotated[
         list[str] | None, typer.Option(metavar="module:Name", help="A metric to compute instead of the usual ones.")
     ] = None,
@@ -379,7 +392,7 @@ def measure(
 
 @app.command()
 def report(
-    names: RunNames,
+    names: Counted,
     form: Annotated[
         str | None, typer.Option("--format", help="html, md, json or csv; by default what FILE ends in, or html.")
     ] = None,

@@ -34,13 +34,10 @@ def counted(runs: Path, names: Sequence[str]) -> list[Path]:
 
 
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the start of one, `last`, or its file.")]
-RunNames = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="RUN…",
-        help="Ids of runs, starts of them, `last`, or their files; 'frost-*' is all that start so.",
-    ),
-]
+_NAMED = "Ids of runs, starts of them, `last`, or their files; 'frost-*' is all that start so"
+RunNames = Annotated[list[str], typer.Argument(metavar="RUN…", help=f"{_NAMED}, forks too.")]
+Counted = Annotated[list[str], typer.Argument(metavar="RUN…", help=f"{_NAMED}, but for forks and interviews.")]
+"""For `counted`."""
 Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another value for a key.")]
 Budget = Annotated[int | None, typer.Option(min=0, help="Pause, resumably, once this many tokens are spent.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No live display.")]

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from sim.commands.options import EXITS, RUNS, Budget, Folder, Jobs, Quiet, RunName, RunNames, Sets, counted
+from sim.commands.options import EXITS, RUNS, Budget, Counted, Folder, Jobs, Quiet, RunName, Sets, counted
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -93,7 +93,7 @@ def contagion(
 
 @app.command()
 def judge(
-    names: RunNames,
+    names: Counted,
     rubric: Annotated[Path, typer.Option(help="A file with the question, the answers and what the judge sees.")],
     model: Annotated[
         str, typer.Option(help="The judge: one of the run's models, or an entry like {engine: vllm, model: embedded}.")

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from sim.commands.options import RUNS, Folder, Quiet, counted
+from sim.commands.options import RUNS, Counted, Folder, Quiet, counted
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -79,7 +79,7 @@ def export_adapter(
 
 @app.command()
 def rows(
-    names: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs, as for agora show; their files too.")],
+    names: Counted,
     out: Annotated[Path, typer.Option(help="A .parquet or a .jsonl file to write.")],
     runs: Folder = RUNS,
     quiet: Quiet = False,

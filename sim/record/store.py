@@ -29,8 +29,8 @@ from sim.record.sqlite import FileFailure, compiled, create, writable
 Durable: TypeAlias = Literal["normal", "power"]
 """What committed rows survive: the death of the process, or a power cut too."""
 
-BATCH = 2_000
-"""Most rows of a transaction."""
+BATCH = 1_500
+"""Rows after which the next transaction begins: with those that a log keeps back, no more than 2,000 wait."""
 INTERVAL = 0.25
 """Seconds since the last commit after which the next row, or a look at `commit_due`, begins another."""
 HEIGHT = 50
@@ -125,11 +125,15 @@ class Store(Committed):
     def extend(self, rows: Sequence[tuple[str, Row]]) -> None:
         """Take rows in their order, each after the name of its table. Raises RecordFailure as `put` does."""
         pending = self._pending
-        for table, row in rows:
-            if table not in pending:
-                pending[table] = []
-            pending[table].extend(row)
-        self._waiting += len(rows)
+        try:
+            for table, row in rows:
+                if table not in pending:
+                    pending[table] = []
+                pending[table].extend(row)
+            self._waiting += len(rows)
+        except KeyboardInterrupt:  # those that came so far are kept
+            self._waiting = sum(len(values) // len(TABLES[table].columns) for table, values in pending.items())
+            raise
         if self._failure is not None or self._waiting >= BATCH or monotonic() - self._committed > INTERVAL:
             self.flush()
 
@@ -234,8 +238,10 @@ def _build(path: Path, manifest: Manifest, known: Mapping[str, list[Row]]) -> No
             connection.execute(insert(TABLES[_MANIFEST]).values(**manifest.model_dump()))
             for table, rows in known.items():
                 _insert(connection, table, list(chain.from_iterable(rows)))
-    except BaseException:
+    except BaseException as problem:
         new.unlink(missing_ok=True)
+        if isinstance(problem, sqlite3.Error):
+            raise FileFailure(f"{new}: {problem}") from problem
         raise
     finally:
         engine.dispose()

@@ -12,12 +12,12 @@ import pytest
 
 from sim.calls import Calls
 from sim.host import Host
-from sim.kernel import Table, WorldError
+from sim.kernel import Decision, Table, Unaskable, WorldError
 from sim.log import MOST_WAITING, Divergence, Log, Named, checked
 from sim.simulate import player, simulate
 from sim.streams import Root, Streams
-from sim.types import APPLIED, Fact, Outcome, Wake
-from tests.stage import Stage, Yes
+from sim.types import APPLIED, Fact, Outcome, Request, Wake
+from tests.stage import Asker, Stage, Yes
 
 
 def hash_of(rows: Sequence[Named]) -> str:
@@ -71,6 +71,21 @@ def test_an_event_that_breaks_off_leaves_the_rows_it_came_to(kind: str, left: tu
     assert rows[-1][1][2:6] == left
 
 
+def test_what_has_happened_is_put_before_a_model_is_asked_about_it() -> None:
+    """An event in which many are asked takes long, and what led to it is not to wait so long for its commit."""
+    rows: list[Named] = []
+    told: list[list[str]] = []
+
+    def ask(decision: Decision, requests: Sequence[Request]) -> None:
+        told.append([row[5] for kind, row in rows if kind == "facts"])
+        raise Unaskable
+
+    streams = Streams(Root(0), ("table", 0))
+    table = Table(Stage(), [player(Asker(), "a", 1)], streams=streams, log=Log(0, rows.extend), submit=ask, until=2)
+    Host(Calls({})).run([table])
+    assert told == [[], ["did"]]
+
+
 def test_a_replay_is_compared_row_by_row_and_goes_on_where_the_record_ends() -> None:
     rows: list[Named] = [("facts", (0, seq, 5, "a")) for seq in range(4)]
     kept: list[Named] = []
@@ -80,3 +95,10 @@ def test_a_replay_is_compared_row_by_row_and_goes_on_where_the_record_ends() -> 
     assert kept == rows[3:]
     with pytest.raises(Divergence, match=r"table 0, seq 1, tick 5(?s:.*)recorded: facts \(5, 'a'\)(?s:.*)\(5, 'b'\)"):
         checked(iter(rows), kept.extend)([rows[0], ("facts", (0, 1, 5, "b"))])
+
+
+def test_a_last_event_with_what_cannot_be_coded_stops_the_run() -> None:
+    """No row is lost in silence because nothing comes after it."""
+    last = Outcome(facts=[Fact(id=0, kind="\ud800")], results=[APPLIED], ended={"a": "terminated"})
+    with pytest.raises(WorldError, match="gave what does not fit: UnicodeEncodeError"):
+        simulate(Stage(lambda *_: last), [player(Yes(), "a", 1)])

@@ -1,5 +1,6 @@
 import os
 import random
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sim.record.store
+from sim.log import Log
 from sim.record.committed import SchemaMismatch, held
 from sim.record.reader import Run
 from sim.record.sqlite import FileFailure, writable
@@ -139,6 +141,20 @@ def test_a_full_batch_does_not_wait_for_the_clock(path, monkeypatch):
         assert store.last_seq(0) == BATCH - 1
 
 
+def test_no_more_than_2_000_rows_wait_however_long_an_event_is(path, monkeypatch):
+    """Those that the log keeps back are among them."""
+    monkeypatch.setattr(sim.record.store, "INTERVAL", 3600)
+    with Store.create(path, manifest()) as store:
+        log = Log(0, store.extend)
+        most = 0
+        for number in range(4_000):
+            log.event(0, number // 700, "change")
+            most = max(most, log.seq - 1 - store.last_seq(0))
+            if number % 700 == 699:
+                log.mark(0, number // 700)
+        assert most <= 2_000
+
+
 def test_a_transaction_that_is_interrupted_is_made_whole_by_the_next(store, monkeypatch):
     insert = sim.record.store._insert
 
@@ -156,6 +172,22 @@ def test_a_transaction_that_is_interrupted_is_made_whole_by_the_next(store, monk
     store.put(*numbered(2))
     store.flush()
     assert list(store.log(0)) == [numbered(seq) for seq in range(3)]
+
+
+def test_rows_whose_taking_is_interrupted_are_taken_as_far_as_it_came(path):
+    """Ctrl-C may come between any two of them."""
+
+    class Broken(list):
+        def __iter__(self):
+            yield from self[:3]
+            raise KeyboardInterrupt
+
+    with Store.create(path, manifest()) as store:
+        store.put("texts", (b"a" * 16, "a"))
+        with pytest.raises(KeyboardInterrupt):
+            store.extend(Broken(numbered(seq) for seq in range(5)))
+    with closing(Run(path)) as run:
+        assert list(run.log(0)) == [numbered(seq) for seq in range(3)]
 
 
 # --- texts and calls --------------------------------------------------------------------------------
@@ -236,6 +268,19 @@ def test_the_manifest_comes_back_and_changes_durably(path):
 def test_where_a_file_cannot_be_made_it_is_said_why(tmp_path):
     with pytest.raises(FileFailure, match=r"a\.db\.new: unable to open database file"):
         sim.record.store._build(tmp_path / "nowhere" / "a.db", manifest(), {})
+
+
+def test_a_run_for_which_there_is_no_room_is_not_made(path):
+    """A limit on the size of files stands for a full disk; the cast is more than SQLite keeps in memory."""
+    long = "x" * 1_000
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, limits[1]))
+    try:
+        with pytest.raises(FileFailure, match=r"\.db\.new: "):
+            Store.create(path, manifest(), cast=[(0, n, f"a-{n}", *"1234", long, *"67", 0, "") for n in range(4_000)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(path.parent.glob("*.db")) + list(path.parent.glob("*.new"))
 
 
 def test_a_run_is_never_made_over_another(path, store):

@@ -386,6 +386,8 @@ def test_where_runs_are_counted_a_star_leaves_out_forks(agora: Agora, tmp_path: 
     assert "agora report pd-s3-at2 pd-s3-at2-r1 pd-s4-at2 " in (tmp_path / "forks.md").read_text(encoding="utf-8")
     some = agora("rows", "pd-*", "pd-s4-at2", "--out", "rows.jsonl", "-q")
     assert some.line == "agora: 2 forks and interviews are left out; to take one, name it"
+    for command in ("measure", "report", "judge", "rows"):
+        assert "but for forks and interviews" in " ".join(agora(command, "--help").out.split())
 
 
 def test_a_star_names_forks_too_which_are_runs_of_their_own(agora: Agora, tmp_path: Path) -> None:

@@ -211,7 +211,11 @@ def test_mistakes_are_one_line(agora: Agora, kuhn: Path, model: Path, tmp_path: 
     foreign = Base(str(tiny_model(tmp_path / "other", seed=2, width=48))).create("x", rank=4).save(tmp_path)
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "train.yaml").write_text("recipe: {}\nscenario: there\n")
+    (tmp_path / "moved").mkdir()
+    begun = (kuhn / "train.yaml").read_text(encoding="utf-8")
+    (tmp_path / "moved" / "train.yaml").write_text(begun.replace(str(KUHN), "/nowhere/kuhn.yaml"), encoding="utf-8")
     wrong: list[tuple[list[object], str]] = [
+        (["train", "--out", "moved"], "/nowhere/kuhn.yaml, the scenario of the training in moved, is gone; bring it"),
         (["train", "--out", "old"], "old/train.yaml has no sets: it is damaged, or of another version"),
         (["eval", "kuhn", "--games", 1, "--respond", 1], "--respond compares means, which one game has not"),
         (
