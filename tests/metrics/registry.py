@@ -7,6 +7,7 @@ One without an interval raises an alarm beside that of another setting only: its
 from __future__ import annotations
 
 SHARES, MEANS, RATIOS, PAIRS = ("rate over runs",), ("mean over runs",), ("ratio over runs",), ("paired effect",)
+SUSPICION = ("suspicion of deceivers", "suspicion that grows")
 EPIDEMICS = ("infections a message", "clearing a round", "epidemic")
 
 CASED: dict[str, tuple[str, ...]] = {
@@ -83,8 +84,8 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.retest:across": MEANS,
     "sim.metrics.retest:retest": MEANS,
     "sim.metrics.safety.attacked:compared": ("utility under attack", "cost amplification", "cost beyond a limit"),
-    "sim.metrics.safety.claims:all": ("deception seen through", "suspicion of deceivers"),
-    "sim.metrics.safety.claims:deception": ("deception seen through", "suspicion of deceivers"),
+    "sim.metrics.safety.claims:all": ("deception seen through", *SUSPICION),
+    "sim.metrics.safety.claims:deception": ("deception seen through", *SUSPICION),
     "sim.metrics.safety.costs:all": RATIOS,
     "sim.metrics.safety.injections:all": (*SHARES, *EPIDEMICS),
     "sim.metrics.safety.injections:chances": EPIDEMICS,
