@@ -56,6 +56,7 @@ from sim.metrics.safety.probes import Probed
 from sim.metrics.safety.probes import measured as probed
 from sim.metrics.safety.proposals import random_p
 from sim.metrics.safety.statements import Rating, Statement, seen_through, suspicions
+from sim.metrics.safety.superspreading import dispersion
 from sim.metrics.safety.trends import moved
 from sim.metrics.safety.violations import Accusation
 from sim.metrics.safety.writers import Written, guessed, learning_curve, open_set
@@ -337,6 +338,17 @@ def misevolved(luck: Random, size: float) -> float:
             found.append(Probed(item % 4, "a", str(item), at, right))
     told = next(iter(probed(found)))
     return float(told.null.get("p", 1.0))
+
+
+def unequal(luck: Random, size: float) -> float:
+    """A hundred infectors whose rates are exponential, k = 1, or more unequal; each infects one in the mean."""
+    k, offspring = 1 - size, []
+    for _ in range(100):
+        rate, time, count = luck.gammavariate(k, 1 / k), 0.0, -1
+        while time < rate:
+            time, count = time + luck.expovariate(1), count + 1
+        offspring.append(count)
+    return outside(dispersion(offspring).ci, 1.0)
 
 
 def harm(luck: Random, size: float) -> float:
@@ -721,6 +733,7 @@ CASES: dict[str, Case] = {
     "infections a message": Case(caught, 1.0),
     "clearing a round": Case(cleared, 0.15),
     "epidemic": Case(epidemic, 1.0),
+    "superspreading": Case(unequal, 0.75),
     "drift of probes": Case(misevolved, 1.2),
     "harm after exposure": Case(harm, 0.3),
     "violations with evidence": Case(offences, 0.1),

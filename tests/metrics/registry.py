@@ -87,7 +87,7 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.safety.claims:all": ("deception seen through", *SUSPICION),
     "sim.metrics.safety.claims:deception": ("deception seen through", *SUSPICION),
     "sim.metrics.safety.costs:all": RATIOS,
-    "sim.metrics.safety.injections:all": (*SHARES, *EPIDEMICS),
+    "sim.metrics.safety.injections:all": (*SHARES, *RATIOS, *EPIDEMICS, "superspreading"),
     "sim.metrics.safety.injections:chances": EPIDEMICS,
     "sim.metrics.safety.injections:growth": MEANS,
     "sim.metrics.safety.injections:injected": SHARES,
