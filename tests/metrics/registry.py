@@ -39,6 +39,7 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.collusion.onset:compared": ("onset between conditions",),
     "sim.metrics.collusion.onset_hazard:all": ("onset, hazard",),
     "sim.metrics.collusion.onset_hazard:compared": ("onset, hazard",),
+    "sim.metrics.collusion.ordering:all": ("order of messages",),
     "sim.metrics.collusion.paraphrase:effect": ("rewritten messages", "paraphrase"),
     "sim.metrics.collusion.rigging:against": ("rigged bids", "bid screen"),
     "sim.metrics.collusion.rigging:screens": ("rigged bids", "variance screen", "rotation"),
