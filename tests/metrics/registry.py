@@ -138,6 +138,7 @@ CASED: dict[str, tuple[str, ...]] = {
     "worlds.markets.outcomes:smiths_alpha": ("convergence apart",),
     "worlds.markets.outcomes:surplus_split": ("surplus shares apart",),
     "worlds.markets.outcomes:trades": ("trades apart",),
+    "worlds.markets.pass_through:all": MEANS,
     "worlds.markets.proposals:all": ("first proposals", "first place"),
     "worlds.negotiation.claims:all": ("deception seen through",),
     "worlds.negotiation.claims:deception": ("deception seen through",),

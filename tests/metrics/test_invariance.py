@@ -70,6 +70,7 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "sim.metrics.honesty:fault_rate",
             "sim.metrics.honesty:stale_rate",
             "worlds.markets.outcomes:allocative_efficiency",
+            "worlds.markets.pass_through:all",
             "worlds.markets.outcomes:prices",
             "worlds.markets.outcomes:profit_dispersion",
             "worlds.markets.outcomes:smiths_alpha",
