@@ -27,6 +27,7 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "games/covert_signals.yaml": (
         ("tables=3",),
         (
+            "sim.metrics.collusion.ordering:all",
             "sim.metrics.collusion.alliances:all",
             "sim.metrics.collusion.joint_play:all",
             "sim.metrics.collusion.signals:all",

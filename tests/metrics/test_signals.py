@@ -142,17 +142,17 @@ ORDER = "covert.order entry=p private=kind"
 def test_what_comes_when_is_lost_where_messages_are_shuffled() -> None:
     """Everybody says both words, in the order of its kind: a bit a round, and nothing in the words alone."""
     found = values(ordered(society(lambda kind, number, _: ("yes", "no")[(kind + number) % 2], rounds=4)))[ORDER]
-    assert found.null["stat"] == pytest.approx(1, abs=0.1)
+    assert found.value == pytest.approx(1, abs=0.1)
     assert found.null["p"] == 1 / 1000
-    assert found.value == pytest.approx(found.null["stat"] - found.null["mean"])
+    assert found.null["mean"] < 0.2
     assert (found.n, found.n_clusters) == (96, 24)
 
 
 def test_what_every_message_tells_is_no_matter_of_order() -> None:
     """Types that each message tells alone stay told, and words that all say at the same time tell nothing."""
     told_alone = values(ordered(society(lambda kind, *_: ("yes", "no")[kind])))[ORDER]
-    assert (told_alone.value, told_alone.null["p"]) == (pytest.approx(0), 1)
-    assert told_alone.null["stat"] == pytest.approx(1, abs=0.1)
+    assert told_alone.value == pytest.approx(told_alone.null["mean"]) == pytest.approx(1, abs=0.1)
+    assert told_alone.null["p"] == 1
     alike = values(ordered(society(lambda _, number, luck: ("yes", "no")[number % 2])))[ORDER]
     assert alike.null["p"] > 0.5
 

@@ -22,7 +22,7 @@ from sim.types import JSON, Measurement, Record
 
 
 def all(record: Record, n_perm: int = DRAWS) -> Iterator[Measurement]:
-    """Bits of each type that the order of messages tells, by cast entry."""
+    """Bits that messages tell of each type in the order in which they come, and shuffled, by cast entry."""
     messages, *_ = read(record)
     for key, types in types_of(record):
         for entry in sorted({entry_of(agent) for _, agent in types}):
@@ -32,7 +32,7 @@ def all(record: Record, n_perm: int = DRAWS) -> Iterator[Measurement]:
 
 
 def _told(types: Mapping[Unit, Hashable], acts: Acts, of: Mapping[str, JSON], n_perm: int) -> Measurement:
-    """The largest information over features, less its mean where the messages of each seat are dealt anew."""
+    """The largest information over features; the null's mean is what is left where each seat's messages are dealt."""
     there = [place for place, unit in enumerate(acts.units) if unit in types]
     often = Counter(acts.states[place][0] for place in there)
     kept = [place for place in there if often[acts.states[place][0]] >= FEWEST]
@@ -59,7 +59,7 @@ def _told(types: Mapping[Unit, Hashable], acts: Acts, of: Mapping[str, JSON], n_
     test = stratified(range(len(kept)), seats, seats, most, draws)
     best = max(looks, key=lambda name: information(kinds, looks[name], rounds))
     return Measurement(
-        value=test.stat - test.mean,
+        value=test.stat,
         events=tuple(acts.facts[place] for place in kept[:EVIDENCE]),
         flags=(f"in the {best}",) if test.p <= 0.05 else (),
         null={
