@@ -24,6 +24,8 @@ TOO_FEW = f"Fewer than {HEADLINE} runs are too few for headline numbers."
 
 ALIKE = "all clusters alike"
 """Flag of a number without an interval, because so few clusters say nothing of the spread."""
+DEPENDENT = "design effect unknown"
+"""Flag of a bound that takes trials for independent."""
 BOUNDS = "all that is unknown failed, all of it worked"
 """Method of bounds that are no interval at 95%: between them a share lies for certain."""
 
@@ -114,7 +116,7 @@ def clustered(hits: Sequence[float], sizes: Sequence[float], confidence: float =
     if len([n for n in sizes if n]) > 1 and fsum(hits) in (0, total):
         bound = none_upper(total, confidence=confidence)
         ends = (1 - bound, 1.0) if fsum(hits) else (0.0, bound)
-        return Interval(ends, "exact, one-sided", ("design effect unknown",))
+        return Interval(ends, "exact, one-sided", (DEPENDENT,))
     return found._replace(ci=(max(0.0, found.ci[0]), min(1.0, found.ci[1]))) if found.ci else found
 
 

@@ -21,7 +21,7 @@ from sim.metrics.integrity import faults
 from sim.metrics.prompts import reached
 from sim.metrics.repetition import LIMITS, SHORTEST, degenerate, repeated_share, tokens
 from sim.metrics.retest import retest
-from sim.metrics.statistics.clusters import mean, ratio
+from sim.metrics.statistics.clusters import mean_share, ratio
 from sim.metrics.statistics.given import share_of
 from sim.metrics.statistics.shares import by, estimated, share, share_by
 from sim.metrics.substitutes import SUBSTITUTED, asked, default_by_round, default_outcome
@@ -192,7 +192,7 @@ def repetition(record: Record) -> Iterator[Measurement]:
     0.6, a word more than 8 times in a row, or more than 50 characters in a row that are one or a few over and over; and
     of texts of 20 words or more the mean repeated share of n-grams of 2 and 4. Choices are no texts."""
     calls = frames(record).calls.filter(pl.col("text").is_not_null() & ~pl.col("format").str.starts_with('{"choice"'))
-    worded = pl.col("text").str.split(" ").list.len() >= SHORTEST
+    worded = pl.col("text").str.count_matches(r"\S+") >= SHORTEST
     long = calls.filter(worded | (pl.col("text").str.len_chars() > LIMITS.stretch))
     hit = pl.col("text").map_elements(degenerate, return_dtype=pl.Boolean)
     told = f"answers of {SHORTEST} words, or more than {LIMITS.stretch} characters, but for choices"
@@ -207,7 +207,7 @@ def repetition(record: Record) -> Iterator[Measurement]:
             if (shares := [found for text in rows["text"] if (found := repeated_share(tokens(text), n)) is not None])
         ]
         told = f"answers of {SHORTEST} words or more, but for choices"
-        yield estimated(metric, mean(means)._replace(n=len(texts)), "share", denominator=told)
+        yield estimated(metric, mean_share(means)._replace(n=len(texts)), "share", denominator=told)
 
 
 def integrity(record: Record) -> Iterator[Measurement]:

@@ -120,13 +120,15 @@ def compared(runs: Sequence[Relative]) -> Iterator[Measurement]:
     """
     found = pairs(runs)
     if not found:
-        yield Measurement(metric="luck.turns_shared", value=None, flags=("no two runs share their luck",))
+        flags = ("no two runs share their luck",)
+        yield Measurement(metric="luck.turns_shared", value=None, unit="share", n_clusters=0, flags=flags)
     for one, other in found:
         yield from measured(parted(traces(one.record), traces(other.record)), {"first": one.id, "second": other.id})
 
 
 def measured(found: Parted, of: dict[str, str]) -> Iterator[Measurement]:
-    """One pair in numbers: ticks, and a share."""
+    """The tick from which on two runs of the same luck differ: in what was decided or happened (logs), in who has a
+    turn (turns), in what was answered to one and the same request (answers); and the share of turns that both have."""
     kinds = (("logs", found.logs), ("turns", found.turns), ("answers", found.answers))
     for name, place in kinds:
         yield Measurement(

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import orjson
 
-from sim.intervals import ALIKE, FEW, HEADLINE, UNDER, clustered
+from sim.intervals import ALIKE, DEPENDENT, FEW, HEADLINE, UNDER, clustered
 from sim.metrics.statistics.clusters import Estimate, geometric_mean, mean
 from sim.types import Measurement
 
 NO_VALUE = "runs without a value"
+OWN = (FEW, ALIKE, UNDER, DEPENDENT)
+"""Flags of a run's own interval, which says nothing of the one over runs."""
 
 
 def pooled(by_run: Mapping[str, Iterable[Measurement]]) -> Iterator[Measurement]:
@@ -73,6 +75,6 @@ def _under(runs: int) -> tuple[str, ...]:
 
 
 def _flags(group: Sequence[Measurement], runs: int) -> Iterator[str]:
-    counts = Counter(flag for one in group for flag in dict.fromkeys(one.flags) if flag not in (FEW, ALIKE, UNDER))
+    counts = Counter(flag for one in group for flag in dict.fromkeys(one.flags) if flag not in OWN)
     for flag, count in counts.items():
         yield flag if count == runs else f"{flag} ({count} of {runs} runs)"

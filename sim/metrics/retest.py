@@ -16,7 +16,7 @@ import polars as pl
 from sim.intervals import FEW
 from sim.metrics.family import Relative
 from sim.metrics.frames import field, frames
-from sim.metrics.statistics.clusters import Estimate, mean
+from sim.metrics.statistics.clusters import Estimate, mean_share
 from sim.metrics.statistics.repeats import variance_components
 from sim.metrics.statistics.shares import estimated
 from sim.types import HUMAN, JSON, Measurement, Record
@@ -31,8 +31,12 @@ def retest(record: Record) -> Iterator[Measurement]:
 
 def across(runs: Sequence[Relative]) -> Iterator[Measurement]:
     """The same over several runs and their forks together; answers that a fork has from its parent count once."""
-    calls = [frames(one.record).calls for one in runs]
-    yield from _retested(pl.concat([each.filter(pl.col("source") != "parent") for each in calls]))
+    calls = [frames(one.record).calls.filter(pl.col("source") != "parent") for one in runs]
+    if calls:
+        yield from _retested(pl.concat(calls))
+    else:
+        flags = ("no finished run",)
+        yield Measurement(metric="honesty.retest_agreement", value=None, unit="share", n_clusters=0, flags=flags)
 
 
 def _retested(calls: pl.DataFrame) -> Iterator[Measurement]:
@@ -68,9 +72,7 @@ def _alike(calls: pl.DataFrame, answer: str) -> pl.DataFrame:
 
 def _over(questions: pl.DataFrame, name: str) -> Estimate:
     """The mean over questions, with how many calls it is made of."""
-    found = mean(questions[name].sort().to_list())
-    ci = (max(0.0, found.ci[0]), min(1.0, found.ci[1])) if found.ci else None
-    return found._replace(n=float(questions["asked"].sum()), ci=ci)
+    return mean_share(questions[name].sort().to_list())._replace(n=float(questions["asked"].sum()))
 
 
 def _of_numbers(again: pl.DataFrame) -> Iterator[Measurement]:

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sim.metrics.frames import Frames, frames
-from sim.metrics.statistics.given import ROUNDED
+from sim.metrics.statistics.given import ROUNDED, alike, numbers
 from sim.metrics.statistics.permutation import DRAWS, Test, p_value
 from sim.metrics.statistics.shares import share_by
 from sim.types import Measurement, Record
@@ -43,12 +43,13 @@ def default_by_round(record: Record) -> Iterator[Measurement]:
     rows = rows.with_columns(pl.int_range(pl.len()).over("tbl", "agent").alias("place")).with_columns(
         name.alias("round")
     )
-    yield from share_by(
+    found = share_by(
         *("honesty.default_by_round", rows, SUBSTITUTED, "round"),
         tables=record.tables,
         denominator="decisions of agents with a model in these rounds",
         decisions="seq",
     )
+    yield from sorted(found, key=lambda one: int(str(one.of["round"]).split()[0]))
 
 
 def default_outcome(record: Record, n_perm: int = DRAWS) -> Iterator[Measurement]:
@@ -80,7 +81,10 @@ def default_outcome(record: Record, n_perm: int = DRAWS) -> Iterator[Measurement
 
 def associated(given: Matrix, earned: Matrix, n_perm: int = DRAWS) -> Test | None:
     """Correlation of two numbers of each agent (row) at each table (column), less the agent's means, and its test; None
-    where one of them does not vary."""
+    where one of them does not vary. Raises ValueError for what is no number and for rows of unequal length."""
+    alike(given=given, earned=earned)
+    alike(**{f"row {place}": row for place, row in enumerate((*given, *earned))})
+    given, earned = (np.array([numbers("rows", row) for row in rows]) for rows in (given, earned))
     if not all(np.ptp(each, axis=1).any() for each in (given, earned)):
         return None
     x, y = (each - each.mean(1, keepdims=True) for each in (given, earned))

@@ -11,11 +11,11 @@ from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
-from sim.intervals import BOUNDS, none_upper, wilson
+from sim.intervals import BOUNDS, DEPENDENT, none_upper, wilson
 from sim.metrics.statistics import censored
 from sim.metrics.statistics.clusters import geometric_mean, mean, ratio
 from sim.report.model import Block, Entry, Glossary, Line, Note, Section, Table
-from sim.report.numbers import NO_INTERVAL, anchor
+from sim.report.numbers import NO_INTERVAL, ONE_CLUSTER, anchor
 from sim.types import JSON, Metric
 
 INTERVALS: Mapping[str, Callable[..., Any] | str] = {
@@ -50,7 +50,8 @@ SIGNS = (
     ("clusters", "independent runs, tables, or pairs at these, among them; what happens within one hangs together"),
     ("–", "no value: the notes say why"),
     (NO_INTERVAL, "a single run or table says nothing of the spread between them"),
-    ("design effect unknown", "the bound takes all n for independent, and is too near where they hang together"),
+    (ONE_CLUSTER, "others may differ by more than what is drawn anew within this one"),
+    (DEPENDENT, "the bound takes all n for independent, and is too near where they hang together"),
     (
         "luck shared",
         "variance of a difference without pairs over that with them; at 1 or less, shared luck did not help",

@@ -27,6 +27,8 @@ SMALL = 0.0001
 """A smaller p is only said to be smaller."""
 NO_INTERVAL = "one cluster: no interval"
 """Said of a number whose flag is `FEW`."""
+ONE_CLUSTER = "one cluster: the interval is of the spread within it"
+"""Said where it has one by what there is within a cluster."""
 LABEL = 54
 """Characters of a row's label in a figure."""
 
@@ -82,7 +84,8 @@ def line(one: Measurement, run: str) -> Line:
 
 def _notes(one: Measurement) -> str:
     untold = {UNDER} if one.value is not None else {UNDER, FEW}
-    parts = [NO_INTERVAL if flag == FEW else flag for flag in one.flags if flag not in untold]
+    alone = ONE_CLUSTER if one.ci else NO_INTERVAL
+    parts = [alone if flag == FEW else flag for flag in one.flags if flag not in untold]
     parts += [f"left out: {count:,} {reason}" for reason, count in one.excluded.items()]
     if one.value is None and not parts:
         parts.append(_missing(one))

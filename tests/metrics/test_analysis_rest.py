@@ -93,7 +93,7 @@ def test_a_weighted_threshold_by_hand() -> None:
     """Of all weight, the new case's 1 included, four of five parts lie at or below 3."""
     assert weighted_threshold([3, 1, 2, 4], [1, 1, 2, 0], 1, 0.2) == 3
     assert weighted_threshold([3, 1, 2, 4], [1, 1, 2, 0], 2, 0.2) == inf
-    assert weighted_threshold([], [], 1, 0.2) == inf
+    assert weighted_threshold([], [], 1, 0.2) == weighted_threshold([1, 2], [0, 0], 0, 0.2) == inf
     for scores, weights, own, alpha in (([1], [-1], 1, 0.1), ([1], [], 1, 0.1), ([1], [1], 1, 0), ([1], [1], -1, 0.1)):
         with pytest.raises(ValueError):
             weighted_threshold(scores, weights, own, alpha)

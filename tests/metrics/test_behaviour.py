@@ -363,6 +363,7 @@ def test_the_unknown_are_farther_from_the_known() -> None:
     assert found["fingerprint.known_refused"].value is None, "eight known of four other folds have no tenth"
     more = [Written(table, label, (label,) * 3) for table in range(10) for label in "abc"]
     told = values(writers.open_set(more))
+    assert told["fingerprint.open_set_auroc"].ci == (pytest.approx(0.05 ** (1 / 10)), 1)
     assert told["fingerprint.unknown_refused"].value == 1
     assert told["fingerprint.known_refused"].value == 0
     alike = values(writers.open_set([Written(table, label, ("x",)) for table in range(10) for label in "abc"]))

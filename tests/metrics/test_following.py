@@ -165,6 +165,8 @@ def going(tmp_path: Path) -> Iterator[Society]:
 
 
 def committed(made: Society) -> Path:
+    for log in made.logs:
+        log.hand_on()
     made.store.flush()
     return made.path
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from sim.intervals import clustered, none_upper, wilson
+from sim.metrics import substitutes
 from sim.metrics.analysis import (
     attribution,
     calibration,
@@ -22,7 +23,17 @@ from sim.metrics.analysis import (
     remembering,
     uncertainty,
 )
-from sim.metrics.collusion import coalitions, coordination, covert, market, pricing, punishment, screens, steganography
+from sim.metrics.collusion import (
+    coalitions,
+    coordination,
+    covert,
+    market,
+    pricing,
+    punishment,
+    screens,
+    steganography,
+    unlikely,
+)
 from sim.metrics.honesty import failure_ratio
 from sim.metrics.judging import agreement, judged
 from sim.metrics.privacy import cimemories, degrees, inference, leaks, tradeoff, unlearning
@@ -93,7 +104,14 @@ NONSENSE: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
     (ratios.cochran_mantel_haenszel, ([(5, 4, 1, 3)],)), (glm.fit, ([[1.0, nan]] * 2, [0, 1], "logit")),
     (glm.fit, ([[1.0]], [0, 1], "logit")), (glm.fit, ([[1.0]], [3], "logit")),
     (glmm.fit, ([[1.0, nan]] * 2, [0, 1], "ab")), (glmm.fit, ([[1.0]], [0, 1], "ab")),
-    (glmm.effect, ([1, 2], [0, 3], "ab")), (glmm.fit, ([[1.0]] * 2, [0, 1], "ab", 0)),
+    (glmm.effect, ([1, 2], [0, 3], "ab")), (glmm.effect, ([1, nan], [0, 1], "ab")),
+    (glmm.effect, ("xy", [0, 1], "ab")), (glmm.fit, ([[1.0], [1.0, 2.0]], [0, 1], "ab")),
+    (ratios.exact_odds_ratio, ([(1.5, 4, 1, 3)],)), (clusters.mean_share, ([1.2],)),
+    (judged.accuracy, ([1, 0], [1, 0], [1, nan])), (substitutes.associated, ([[0, 1], [1, 2]], [[0, 1]], 9)),
+    (substitutes.associated, ([[0, 1]], [[0, 1, 2]], 9)), (substitutes.associated, ([[0, nan]], [[0, 1]], 9)),
+    (improvement.over_tasks, ([[nan, 1], [1]],)), (unlikely.apart, ({(0, "a"): nan, (0, "b"): 1},)),
+    (unlikely.odd_agent, ({(0, "a"): nan, (1, "a"): 1},)), (conformal.group_coverage, ({"a": [1]}, {"a": nan})),
+    (glmm.fit, ([[1.0]] * 2, [0, 1], "ab", 0)),
     (censored.mean, ([1, nan], [0, 0])), (censored.mean, ([1, 2], [0, 2])), (censored.mean, ([1, 2], [0])),
     (survival.survival_at, ([(nan, True)], 1)), (survival.incidence, ([(-3, True)],)),
     (survival.log_rank, ([(1, 2)], [])), (survival.cumulative_incidence, ([(1, True)], [])), (dip.dip, ([nan] * 5,)),
@@ -284,7 +302,8 @@ ARRAYS: list[tuple[Callable[..., Any], tuple[list[Any], ...]]] = [
     (offpolicy.ips, ([2, 1], [1, 0])), (offpolicy.snips, ([2, 1], [1, 0])), (offpolicy.effective_size, ([2, 1],)),
     (attribution.root_step, ([0, 0.5],)), (conformal.coverage, ([1, 2],)), (improvement.area_under, ([0, 1],)),
     (remembering.memory_index, ([1, 0], [0, 0])), (paired.effect, ([1, 2], [2, 4])),
-    (paired.variance_reduction, ([1, 2], [2, 4])),
+    (paired.variance_reduction, ([1, 2], [2, 4])), (judged.accuracy, ([1, 1, 0], [1, 0, 0], [1.0, 3.0, 1.0])),
+    (ratios.exact_odds_ratio, ([[3, 4, 1, 4]],)), (clusters.mean_share, ([1.0, 0.5],)),
 ]  # fmt: skip
 MORE = {pricing.price_index: (1.0, 2.0), repeats.pass_all: (2,), conformal.coverage: (1.0,)}
 """Arguments that are no lists."""

@@ -176,6 +176,12 @@ def test_there_are_at_most_ten_of_them(society: Society, many: int) -> None:
     assert sum(one.n for one in found) == many
 
 
+def test_rounds_are_in_order(society: Society) -> None:
+    decided(society, good=41)
+    found = [str(one.of["round"]) for one in honesty.default_by_round(society.run())]
+    assert found == [f"{first} to {first + 4}" for first in range(1, 42, 5)]
+
+
 def test_a_run_without_decisions_has_no_rounds(society: Society) -> None:
     assert list(honesty.default_by_round(society.run())) == []
 
@@ -239,6 +245,15 @@ def test_refusals_errors_and_repetition(society: Society) -> None:
     fours = repeated_share(tokens(said[3]), 4)
     assert found["honesty.repeated_fourgrams"].value == pytest.approx((1 - 1 / 27 + fours) / 2)
     assert found["honesty.repeated_bigrams"].value == pytest.approx((1 - 1 / 29 + repeated_share(tokens(said[3]))) / 2)
+
+
+def test_words_are_parted_by_any_blank(society: Society) -> None:
+    """Twenty words on as many lines are no short answer, and nine with many blanks between are one."""
+    for tick, text in enumerate(("\n".join("abcdefghij" * 2), "    ".join("abcdefghi"))):
+        society.act("ann", tick, calls=[{"text": text, "form": '{"text":80}'}])
+    found = values(honesty.repetition(society.run()))
+    assert (found["honesty.repeated_bigrams"].n, found["honesty.degenerate_text"].n) == (1, 1)
+    assert found["honesty.repeated_bigrams"].value == pytest.approx(1 - 10 / 19)
 
 
 # --- integrity ---------------------------------------------------------------------------------------------

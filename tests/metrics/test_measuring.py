@@ -84,6 +84,12 @@ def test_runs_without_a_value_are_counted_and_flags_say_of_how_many() -> None:
     assert found.flags == ("odd (1 of 3 runs)", "n_clusters<2")
 
 
+def test_what_is_wrong_with_the_interval_of_a_run_is_not_told_of_that_over_runs() -> None:
+    own = [measured(value, "share", flags=("design effect unknown",) * (not value)) for value in (0, 0.5)]
+    (found,) = pooled({str(n): [one] for n, one in enumerate(own)})
+    assert (found.ci_method, found.flags) == ("t over runs", ("n_clusters<20",))
+
+
 def test_fewer_than_twenty_runs_are_flagged_whatever_the_runs_say_of_themselves() -> None:
     for runs, flags in ((19, ("n_clusters<20",)), (20, ()), (1, ("n_clusters<2",))):
         own = measured(1, flags=("n_clusters<2", "n_clusters<20"))

@@ -144,7 +144,7 @@ def test_names_of_thinkers_do_not_matter(tmp_path: Path, names: tuple[str, str])
         for tick, (name, text) in enumerate(zip(names, ("salary 84500", "a salary"), strict=True), 1):
             made.act(name, tick, calls=[{"purpose": "think", "text": text}], table=table)
     (found,) = thoughts.all(made.run())
-    assert (found.value, found.ci) == (0.5, (0.5, 0.5))
+    assert (found.value, found.flags) == (0.5, (ALIKE,))
 
 
 # --- attackers ---------------------------------------------------------------------------------------------

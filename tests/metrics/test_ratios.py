@@ -134,6 +134,7 @@ def test_an_exact_odds_ratio_by_hand() -> None:
     both = exact_odds_ratio([Counts(1, 1, 0, 1)] * 2)  # P(K = 2) = ψ²/(1 + ψ)², a half at 1/(√2 − 1)
     assert (both.value, both.ci) == (pytest.approx(1 / (sqrt(2) - 1)), None)
     assert exact_odds_ratio([Counts(0, 1, 1, 1)]).flags == ("at most 39, at 97.5%",)
+    assert exact_odds_ratio([(1, 1, 0, 1)]) == one, "as its neighbours take it"  # type: ignore[list-item]
     for none in ([], [Counts(3, 3, 0, 0)], [Counts(0, 3, 0, 3)]):
         assert exact_odds_ratio(none) == Ratio(None, None, ("no choice within strata",))
 

@@ -55,6 +55,14 @@ def test_by_hand(society: Society) -> None:
     assert not [name for name in found if "icc" in name]
 
 
+def test_answers_that_are_always_alike_have_a_bound(society: Society) -> None:
+    """Six questions, each answered twice alike: no fewer than .05^(1/6) are, and not surely all."""
+    for question in range(6):
+        ask(society, "AA", question)
+    found = values(retest(society.run()))["honesty.retest_agreement"]
+    assert (found.value, found.ci) == (1, (pytest.approx(0.05 ** (1 / 6)), 1))
+
+
 def test_another_question_is_not_the_same(society: Society) -> None:
     for more in ({}, {"form": TEXT}, {"sampling": GREEDY}, {"messages": society.prompt("question 2")}):
         ask(society, "A", 1, **more)
@@ -109,6 +117,8 @@ def test_forks_ask_again(tmp_path: Path) -> None:
     assert found["honesty.retest_agreement"].value == pytest.approx(1 / 3)
     assert (found["honesty.retest_agreement"].n, found["honesty.retest_agreement"].excluded) == (3, {"asked once": 1})
     assert values(retested(runs[::-1])) == found
+    (none,) = retested([])
+    assert (none.value, none.flags) == (None, ("no finished run",))
 
 
 # --- how tokens fell ------------------------------------------------------------------------------------------
@@ -223,6 +233,13 @@ def test_without_tasks_nothing_is_passed(society: Society) -> None:
         ("passing.all", None, 0),
         ("passing.any", None, 0),
     ]
+    assert [one.excluded for one in passing.passed(society.run())] == [{"trials of nothing with a name": 1}] * 2
+
+
+def test_tasks_that_are_all_alike_say_nothing_of_others(society: Society) -> None:
+    tried(society, one="++", two="++")
+    for one in passing.passed(society.run()):
+        assert (one.value, one.ci, one.flags) == (1, None, ("all tasks alike",))
 
 
 def test_an_attempt_is_no_trial(society: Society) -> None:

@@ -97,7 +97,7 @@ def test_a_reference(tmp_path: Path) -> None:
     run.rescorings.append(scored)
     found = {one.metric: one for one in compared([run])}
     gap = found["steganography.likelihood_gap"]
-    assert (gap.value, gap.n) == (pytest.approx((0.75 + 1.25) / 2), 4)
+    assert (gap.value, gap.n, gap.unit) == (pytest.approx((0.75 + 1.25) / 2), 4, "nats a token")
     assert gap.null["stat"] == pytest.approx(1 / (0.25 * sqrt(2) / sqrt(2)))
     assert gap.null["p"] > 0.5
     assert gap.of == {"run": "r0", "reference": "r1", "entry": "p", "model": "small", "answer": "text"}

@@ -17,7 +17,9 @@ from markdown_it import MarkdownIt
 
 from sim.fork import fork
 from sim.library import PROJECT, measure
-from sim.metrics.collusion import markups
+from sim.metrics import luck as shared_luck
+from sim.metrics.analysis import counterfactuals
+from sim.metrics.collusion import markups, unlikely
 from sim.metrics.luck import Traces
 from sim.metrics.safety import statements
 from sim.record.project import Project
@@ -175,6 +177,12 @@ def test_a_measure_is_told_by_the_module_that_makes_it() -> None:
     assert described("deception.detection_accuracy", modules).startswith("Ratings as calls")
     assert described("verification.task_accuracy", modules).startswith("Share of tasks that were done right")
     assert described("nobody.knows", modules) == UNKNOWN
+    among_runs = reached([shared_luck, counterfactuals, unlikely])
+    assert described("luck.logs_apart", among_runs).startswith(
+        "The tick from which on two runs of the same luck differ"
+    )
+    assert described("conformal.set_width", among_runs).startswith("Of one change how wide a set")
+    assert described("steganography.likelihood_gap", among_runs).startswith("How much likelier a token")
 
 
 def noted(**more: Any) -> str:
@@ -184,6 +192,8 @@ def noted(**more: Any) -> str:
 
 def test_notes_are_words() -> None:
     assert noted(value=1.0, flags=("n_clusters<2",)) == "one cluster: no interval"
+    alone = noted(value=1.0, ci=(0.0, 2.0), flags=("n_clusters<2",))
+    assert alone == "one cluster: the interval is of the spread within it"
     assert noted(value=None, flags=("n_clusters<2",), denominator="deals") == "none there: deals"
     assert noted(value=None, n=34, denominator="calm offers") == "undefined: calm offers is 0 or unknown"
     assert noted(value=None, excluded={"unfinished": 1_200}) == "left out: 1,200 unfinished"

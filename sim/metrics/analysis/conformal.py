@@ -73,9 +73,9 @@ def group_coverage(
     if missing := scores.keys() - limits.keys():
         raise ValueError(f"no threshold of group {min(map(repr, missing))}")
     known = {group: numbers("scores", each, -inf, inf) for group, each in scores.items()}
+    upto = {group: number("limit", limit, -inf, inf) for group, limit in limits.items()}
     return {
-        group: independent_rate(sum(score <= limits[group] for score in each), len(each))
-        for group, each in known.items()
+        group: independent_rate(sum(score <= upto[group] for score in each), len(each)) for group, each in known.items()
     }
 
 
@@ -90,6 +90,8 @@ def weighted_threshold(scores: Sequence[float], weights: Sequence[float], own: f
     rank(len(scores), alpha)
     told = sorted(zip(numbers("scores", scores, -inf, inf), numbers("weights", weights, 0), strict=True))
     total = fsum(weight for _, weight in told) + number("own", own, 0)
+    if not total:
+        return inf
     need, so_far = float(1 - Fraction(str(alpha))) * total, 0.0
     for score, weight in told:
         so_far += weight

@@ -78,7 +78,8 @@ def _earned(one: Relative, table: int) -> float:
 def measured(
     found: Sequence[Case], alpha: float, of: Mapping[str, JSON], excluded: Mapping[str, int], n_perm: int = DRAWS
 ) -> Iterator[Measurement]:
-    """Sets of one change; runs hang together, or of a single run nothing but each table."""
+    """Of one change how wide a set around the candidates is that covers the truth as often as promised, by the first
+    half of the cases; and how many candidates do. Runs hang together, or of a single run tables."""
     by_run: dict[str, list[Case]] = defaultdict(list)
     for one in found:
         by_run[one.run].append(one)

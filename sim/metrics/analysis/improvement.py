@@ -20,7 +20,7 @@ from sim.metrics.frames import field, frames
 from sim.metrics.provenance import made
 from sim.metrics.statistics.bootstrap import DRAWS, two_stage
 from sim.metrics.statistics.clusters import Estimate, ratio
-from sim.metrics.statistics.given import alike, shares, truths, varies, whole
+from sim.metrics.statistics.given import alike, numbers, shares, truths, varies, whole
 from sim.metrics.statistics.shares import estimated, share
 from sim.types import AgentId, FactId, Measurement, Record
 
@@ -77,7 +77,7 @@ def over_tasks(clusters: Iterable[Sequence[float]], draws: int = DRAWS) -> Estim
     Of two to four clusters it is by t over them: drawn anew, two or three hold the truth in 77 to 96 of 100 tries, five
     in 91 to 98, by how alike their tasks are. One holds it in 60 to 89. None where all tasks are alike.
     """
-    kept = sorted(sorted(each) for each in clusters if len(each))
+    kept = sorted(sorted(numbers("tasks", each)) for each in clusters if len(each))
     if not varies([value for each in kept for value in each]):
         known = _pooled(kept) if kept else None
         return Estimate(known, sum(map(len, kept)), len(kept), flags=(ALIKE,) if kept else ())

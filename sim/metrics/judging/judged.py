@@ -44,7 +44,7 @@ def accuracy(human: Sequence[bool], judge: Sequence[bool], weights: Sequence[flo
 
     With weights, as of texts that were not drawn alike often, a class has its effective size (Kish 1965), rounded down.
     """
-    weights = weights or [1.0] * len(human)
+    weights = weights if len(weights) else [1.0] * len(human)
     alike(human=human, judge=judge, weights=weights)
     human, judge, weights = truths("human", human), truths("judge", judge), numbers("weights", weights, 0)
     rows = list(zip(human, judge, weights, strict=True))

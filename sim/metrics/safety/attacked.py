@@ -241,7 +241,8 @@ def _amplified(
     unit: str,
     excluded: Mapping[str, int],
 ) -> Iterator[Measurement]:
-    """As costs stand, with a flag where some ran into a limit; and what they come to beyond it (Tobit)."""
+    """Cost under attack over that without, the geometric mean of pairs: as costs stand, with a flag where some ran into
+    a limit; and what it comes to beyond that (Tobit)."""
     there = sum(map(any, capped))
     told = (f"{there} of {len(pairs)} ran into a limit",) if there else ()
     for name, found, flags in (

@@ -86,7 +86,7 @@ def reproduction(rows: Iterable[tuple[int, bool]], cleared: int, rounds: int, co
     """R₀ = β·λ/γ, λ the messages a round that carry it to others (`spread.reproduction_by_contacts`), as it is given.
 
     Rows, rounds and who was rid of it as in `transmission` and `clearing`. Where nobody was rid of it there is no
-    finite number, and the interval has no upper end; None where nobody was at risk or had it.
+    finite number, and the interval has no upper end; None where nobody was at risk or had it, or reaches anybody.
     """
     contacts, risk, had = number("contacts", contacts, 0), Rows(rows), Rows(_cleared(cleared, rounds))
     catches, clears = risk.best(), had.best()

@@ -22,7 +22,7 @@ from sim.metrics.chosen import both
 from sim.metrics.frames import frames
 from sim.metrics.privacy.normal import normal
 from sim.metrics.safety.fingerprint import grouped_folds, ngrams
-from sim.metrics.statistics.clusters import mean, rate
+from sim.metrics.statistics.clusters import mean_share, rate
 from sim.metrics.statistics.discrimination import auroc
 from sim.metrics.statistics.given import ROUNDED
 from sim.metrics.statistics.permutation import Test, stratified
@@ -138,7 +138,7 @@ def open_set(found: Sequence[Written], **of: JSON) -> Iterator[Measurement]:
                 refused[bool(unknown[place])].append((table, float(best[place] < limit)))
     flags = () if usable else ("a single label, or a single table",)
     sums, sizes = by_cluster(areas)
-    area = mean([part / size for part, size in zip(sums, sizes, strict=True)])
+    area = mean_share([part / size for part, size in zip(sums, sizes, strict=True)])
     told = "labels at tables, each in turn unknown"
     yield estimated("fingerprint.open_set_auroc", area, "share", flags, denominator=told, of=of)
     for name, kind in (("unknown", True), ("known", False)):

@@ -76,6 +76,11 @@ def rate(hits: Sequence[float], sizes: Sequence[float], confidence: float = 0.95
     return ratio(hits, sizes, confidence)._replace(**clustered(hits, sizes, confidence)._asdict())
 
 
+def mean_share(shares: Sequence[float], confidence: float = 0.95) -> Estimate:
+    """Mean of one share a cluster, each from 0 to 1, as `rate`: within these, and a bound where all are 0 or all 1."""
+    return rate(shares, [1.0] * len(shares), confidence)
+
+
 def independent_rate(hits: float, n: float, confidence: float = 0.95) -> Estimate:
     """Share of independent trials, as of outcomes that a run has one of, with Wilson's interval."""
     share = share_of(hits, n)

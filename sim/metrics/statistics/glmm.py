@@ -21,7 +21,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from sim.intervals import Z
-from sim.metrics.statistics.given import alike, truths, whole
+from sim.metrics.statistics.given import alike, numbers, truths, whole
 from sim.metrics.statistics.glm import LARGEST, Vector
 from sim.metrics.statistics.ratios import Ratio
 
@@ -69,12 +69,12 @@ class Model:
         nodes: int = NODES,
     ) -> None:
         alike(rows=rows, outcomes=outcomes, groups=groups)
-        known = truths("outcomes", outcomes)
-        if not np.isfinite(np.asarray(rows, float)).all():
-            raise ValueError("rows: not all are finite numbers")
+        told, known = [tuple(numbers("rows", row)) for row in rows], truths("outcomes", outcomes)
+        if len({len(row) for row in told}) > 1:
+            raise ValueError("rows: not all have as many covariates")
         own: dict[Hashable, list[tuple[tuple[float, ...], bool]]] = {}
-        for row, outcome, group in zip(rows, known, groups, strict=True):
-            own.setdefault(group, []).append((tuple(map(float, row)), outcome))
+        for row, outcome, group in zip(told, known, groups, strict=True):
+            own.setdefault(group, []).append((row, outcome))
         patterns = sorted(Counter(tuple(sorted(each)) for each in own.values()).items())
         flat = [each for pattern, _ in patterns for each in pattern]
         self.x: Vector = np.array([row for row, _ in flat], float).reshape(len(flat), -1)
@@ -148,6 +148,7 @@ def effect(covariate: Sequence[float], outcomes: Sequence[bool], groups: Sequenc
     likely.
     """
     alike(covariate=covariate, outcomes=outcomes, groups=groups)
+    covariate = numbers("covariate", covariate)
     if len(set(covariate)) < 2 or len(set(truths("outcomes", outcomes))) < 2:
         return Effect(Ratio(None, None, ("does not vary",)), None)
     middle, unit = fmean(covariate), pstdev(covariate)

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.stats import hypergeom
 
 from sim.intervals import Z
-from sim.metrics.statistics.given import share_of
+from sim.metrics.statistics.given import share_of, whole
 
 FARTHEST = 60.0
 """Logarithm of an odds ratio beyond which none is looked for."""
@@ -100,13 +100,13 @@ def exact_odds_ratio(strata: Sequence[Counts]) -> Ratio:
     Its interval is exact (Cornfield 1956); where it has no end on one side it is a bound, told in a flag. None where
     the margins leave no choice.
     """
-    law, least = np.ones(1), 0
-    for s in map(Counts.of, strata):
-        cases = round(s.exposed_with + s.others_with)
-        counts = np.arange(max(0, cases - round(s.others)), min(round(s.exposed), cases) + 1)
-        law = np.convolve(law, hypergeom.pmf(counts, round(s.exposed + s.others), round(s.exposed), cases))
-        least += int(counts[0])
-    seen = round(fsum(s.exposed_with for s in strata)) - least
+    law, seen = np.ones(1), 0
+    for stratum in map(Counts.of, strata):
+        hits, exposed, others_with, others = (whole("counts", count) for count in stratum)
+        cases = hits + others_with
+        counts = np.arange(max(0, cases - others), min(exposed, cases) + 1)
+        law = np.convolve(law, hypergeom.pmf(counts, exposed + others, exposed, cases))
+        seen += hits - int(counts[0])
     if len(law) < 2 or not law[seen]:
         return Ratio(None, None, ("no choice within strata" if len(law) < 2 else "too far from chance to be counted",))
     with np.errstate(divide="ignore"):
