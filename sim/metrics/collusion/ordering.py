@@ -32,7 +32,7 @@ def all(record: Record, n_perm: int = DRAWS) -> Iterator[Measurement]:
 
 
 def _told(types: Mapping[Unit, Hashable], acts: Acts, of: Mapping[str, JSON], n_perm: int) -> Measurement:
-    """The largest information over features; the null's mean is what is left where each seat's messages are dealt."""
+    """Bits by the feature that tells most; the null's mean is what is left where each seat's messages are shuffled."""
     there = [place for place, unit in enumerate(acts.units) if unit in types]
     often = Counter(acts.states[place][0] for place in there)
     kept = [place for place in there if often[acts.states[place][0]] >= FEWEST]

@@ -150,8 +150,8 @@ def _of_subsets(
     return oddest((fmean(own) for own in found.values() if len(own) * 2 >= len(tenders)), default=None)
 
 
-def _residual_correlation(tenders: Sequence[Tender]) -> float | None:
-    """The largest of all pairs of bidders, by good, over the tenders in which both were."""
+def residual_correlation(tenders: Sequence[Tender]) -> float | None:
+    """How far bids of two go together over the tenders for a good in which both were; the largest of all pairs."""
     if len({bidder for one in tenders for bidder in one.bids}) > MOST:
         return None
     found = []
@@ -186,5 +186,5 @@ _OF_BIDDERS: Mapping[str, Callable[[Sequence[Tender]], float | None]] = {
     "quadruples_cv": lambda tenders: _of_subsets(tenders, 4, bid_cv, min),
     "triples_distance": lambda tenders: _of_subsets(tenders, 3, relative_distance, max),
     "quadruples_distance": lambda tenders: _of_subsets(tenders, 4, relative_distance, max),
-    "residual_correlation": _residual_correlation,
+    "residual_correlation": residual_correlation,
 }

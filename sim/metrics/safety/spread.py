@@ -151,8 +151,7 @@ def carriers(record: Record, carries: Callable[[str], bool]) -> Iterator[Measure
         denominator="infected agents",
         events=evidence(tree.filter(infected), "fact", record.tables),
     )
-    unequal = dispersion(numbers["part"].to_list())._replace(clusters=numbers["tbl"].n_unique())
-    yield estimated("spread.dispersion", unequal, "k", denominator="infected agents")
+    yield _unequal(numbers)
     linked = numbers.join(owner, on=["tbl", "parent"], how="left")
     trees = {
         table: dict(rows.select("agent", "infector").iter_rows())
@@ -160,6 +159,13 @@ def carriers(record: Record, carries: Callable[[str], bool]) -> Iterator[Measure
     }
     yield from _outbreaks(trees)
     yield from _generations(trees)
+
+
+def _unequal(infected: pl.DataFrame) -> Measurement:
+    """Whether few infect most: k of a negative binomial law of how many each infects, 1 as if for a random time, near
+    0 where one in many infects all."""
+    found = dispersion(infected["part"].to_list())._replace(clusters=infected["tbl"].n_unique())
+    return estimated("spread.dispersion", found, "k", denominator="infected agents")
 
 
 def _generations(trees: Mapping[int, Tree]) -> Iterator[Measurement]:
