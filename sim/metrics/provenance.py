@@ -91,18 +91,27 @@ def latest_parents(read: Frames, carriers: pl.DataFrame) -> pl.DataFrame:
     A parent is another agent's carrier; it is null for one that saw none: a root. Of carriers seen at one decision the
     latest made is the parent.
     """
-    own = made(read).join(carriers.select("tbl", "fact").unique(), on=["tbl", "fact"])
-    seen = (
-        known(read)
-        .rename({"fact": "parent"})
-        .join(carriers.select("tbl", pl.col("fact").alias("parent")).unique(), on=["tbl", "parent"])
-    )
+    one = tied_parents(read, carriers).sort("parent").unique(["tbl", "fact"], keep="last")
+    return one.select("tbl", "fact", "agent", "tick", "parent").sort("tbl", "fact")
+
+
+def tied_parents(read: Frames, carriers: pl.DataFrame) -> pl.DataFrame:
+    """As `latest_parents`, with `part`: carriers made in one tick and seen at one decision share what comes of them."""
+    wanted = carriers.select("tbl", "fact").unique()
+    own = made(read).join(wanted, on=["tbl", "fact"])
+    told = read.facts.join(wanted, left_on=["tbl", "id"], right_on=["tbl", "fact"])
+    told = told.select("tbl", pl.col("id").alias("parent"), pl.col("tick").alias("told"))
+    seen = known(read).rename({"fact": "parent"}).join(told, on=["tbl", "parent"])
     decided = read.decisions.select("tbl", "seq", pl.col("seen").alias("looked"))
     pairs = own.join(decided, on=["tbl", "seq"]).join(seen.drop("source"), on=["tbl", "agent"])
-    before = pairs.filter(pl.col("since") <= pl.col("looked")).sort("since", "parent")
-    last = before.group_by("tbl", "fact").agg(pl.col("parent").last())
-    joined = own.join(last, on=["tbl", "fact"], how="left")
-    return joined.select("tbl", "fact", "agent", "tick", "parent").sort("tbl", "fact")
+    tied = pairs.filter(pl.col("since") <= pl.col("looked")).select("tbl", "fact", "parent", "since", "told")
+    for when in ("since", "told"):
+        tied = tied.filter(pl.col(when) == pl.col(when).max().over("tbl", "fact"))
+    shared = tied.with_columns((1 / pl.len().over("tbl", "fact")).alias("part"))
+    joined = own.join(shared.drop("since", "told"), on=["tbl", "fact"], how="left").with_columns(
+        pl.col("part").fill_null(1.0)
+    )
+    return joined.select("tbl", "fact", "agent", "tick", "parent", "part").sort("tbl", "fact", "parent")
 
 
 def own_doing(read: Frames, seen: pl.DataFrame) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from sim.metrics.analysis import improvement, remembering
-from sim.metrics.collusion import alliances, markups
+from sim.metrics.collusion import alliances, markups, ordering
 from sim.metrics.family import Relative
 from sim.metrics.safety.proposals import Choice, first_taken, swapped
 from sim.types import Fact, RecordedFact, Seat
@@ -35,6 +35,21 @@ def told(
             fact = Fact(id=number, kind=kind, actor=actor, data=data)
             record.played.append(RecordedFact(table=table, seq=number, tick=number, fact=fact))
     return record
+
+
+def shuffled(luck: Random, size: float) -> float:
+    """Sixteen seats say four words each, in any order, or some in that of the alphabet or against it, by their type."""
+    agents, facts = [f"a-{n}" for n in range(16)], list[Told]()
+    types = [n % 2 for n in range(16)]
+    for agent, kind in zip(agents, types, strict=True):
+        words = luck.sample("wxyz", 4)
+        if luck.random() < size:
+            words.sort(reverse=bool(kind))
+        facts += [("message", agent, {"round": n, "match": 0, "text": word}) for n, word in enumerate(words)]
+    record = told([facts])
+    record.seats = [Seat(agent=agent, private={"kind": kind}) for agent, kind in zip(agents, types, strict=True)]
+    (found,) = ordering.all(record, 99)
+    return float(found.null["p"])
 
 
 # --- games of two --------------------------------------------------------------------------------------------
@@ -249,6 +264,7 @@ def forgetful(luck: Random, size: float) -> float:
 
 
 DEALINGS: dict[str, Case] = {
+    "order of messages": Case(shuffled, 0.8),
     "area of tasks": Case(solved, 0.4),
     "worth of memory": Case(forgetful, 0.4),
     "cross-play gap": Case(strangers, 1.5),

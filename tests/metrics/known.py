@@ -55,7 +55,8 @@ from sim.metrics.safety.pressure import measured as under_pressure
 from sim.metrics.safety.probes import Probed
 from sim.metrics.safety.probes import measured as probed
 from sim.metrics.safety.proposals import random_p
-from sim.metrics.safety.statements import Statement, seen_through, suspicions
+from sim.metrics.safety.statements import Rating, Statement, seen_through, suspicions
+from sim.metrics.safety.superspreading import dispersion
 from sim.metrics.safety.trends import moved
 from sim.metrics.safety.violations import Accusation
 from sim.metrics.safety.writers import Written, guessed, learning_curve, open_set
@@ -339,6 +340,17 @@ def misevolved(luck: Random, size: float) -> float:
     return float(told.null.get("p", 1.0))
 
 
+def unequal(luck: Random, size: float) -> float:
+    """A hundred infectors whose rates are exponential, k = 1, or more unequal; each infects one in the mean."""
+    k, offspring = 1 - size, []
+    for _ in range(100):
+        rate, time, count = luck.gammavariate(k, 1 / k), 0.0, -1
+        while time < rate:
+            time, count = time + luck.expovariate(1), count + 1
+        offspring.append(count)
+    return outside(dispersion(offspring).ci, 1.0)
+
+
 def harm(luck: Random, size: float) -> float:
     """Ten tables of twelve members, half of whom saw a payload; some do the harmful thing anyway, the others for it."""
 
@@ -364,15 +376,15 @@ def lies(luck: Random, size: float) -> list[Statement]:
     for table in range(10):
         for speaker in range(6):
             false = speaker < 2
-            ratings = tuple(min(1.0, max(0.0, luck.gauss(0.5 + size * false, 0.25))) for _ in range(3))
+            levels = [min(1.0, max(0.0, luck.gauss(0.5 + size * false, 0.25))) for _ in range(3)]
             kind: Kind = "fabrication" if false else "honest"
-            found.append(Statement(table, len(found), f"s{speaker}", kind, ratings=ratings))
+            found.append(Statement(table, len(found), f"s{speaker}", kind, ratings=tuple(map(Rating, levels))))
     return found
 
 
 def rated_lies(luck: Random, size: float) -> float:
     """The area under the curve of ratings."""
-    told = [(one.deceptive, rating, one.table) for one in lies(luck, size) for rating in one.ratings]
+    told = [(one.deceptive, rating.level, one.table) for one in lies(luck, size) for rating in one.ratings]
     found = seen_through(*zip(*told, strict=True), PERMUTATIONS)
     return found.p if found else 1.0
 
@@ -381,6 +393,12 @@ def suspected(luck: Random, size: float) -> float:
     """Suspicion of who lied against that of the others."""
     found = {one.metric: one for one in suspicions(lies(luck, size), PERMUTATIONS)}
     return float(found["deception.separation"].null["p"])
+
+
+def suspected_more(luck: Random, size: float) -> float:
+    """How suspicion of who lied grows, against that of the others."""
+    found = {one.metric: one for one in suspicions(lies(luck, size), PERMUTATIONS)}
+    return float(found["deception.slope_separation"].null["p"])
 
 
 def place(luck: Random, size: float) -> float:
@@ -715,11 +733,13 @@ CASES: dict[str, Case] = {
     "infections a message": Case(caught, 1.0),
     "clearing a round": Case(cleared, 0.15),
     "epidemic": Case(epidemic, 1.0),
+    "superspreading": Case(unequal, 0.75),
     "drift of probes": Case(misevolved, 1.2),
     "harm after exposure": Case(harm, 0.3),
     "violations with evidence": Case(offences, 0.1),
     "deception seen through": Case(rated_lies, 0.2),
     "suspicion of deceivers": Case(suspected, 0.2),
+    "suspicion that grows": Case(suspected_more, 0.25),
     "first place": Case(place, 0.3),
     "conformity": Case(pressed, 0.3),
     "fingerprint": Case(told_apart, 0.15),

@@ -7,6 +7,7 @@ One without an interval raises an alarm beside that of another setting only: its
 from __future__ import annotations
 
 SHARES, MEANS, RATIOS, PAIRS = ("rate over runs",), ("mean over runs",), ("ratio over runs",), ("paired effect",)
+SUSPICION = ("suspicion of deceivers", "suspicion that grows")
 EPIDEMICS = ("infections a message", "clearing a round", "epidemic")
 
 CASED: dict[str, tuple[str, ...]] = {
@@ -38,6 +39,7 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.collusion.onset:compared": ("onset between conditions",),
     "sim.metrics.collusion.onset_hazard:all": ("onset, hazard",),
     "sim.metrics.collusion.onset_hazard:compared": ("onset, hazard",),
+    "sim.metrics.collusion.ordering:all": ("order of messages",),
     "sim.metrics.collusion.paraphrase:effect": ("rewritten messages", "paraphrase"),
     "sim.metrics.collusion.rigging:against": ("rigged bids", "bid screen"),
     "sim.metrics.collusion.rigging:screens": ("rigged bids", "variance screen", "rotation"),
@@ -83,10 +85,10 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.retest:across": MEANS,
     "sim.metrics.retest:retest": MEANS,
     "sim.metrics.safety.attacked:compared": ("utility under attack", "cost amplification", "cost beyond a limit"),
-    "sim.metrics.safety.claims:all": ("deception seen through", "suspicion of deceivers"),
-    "sim.metrics.safety.claims:deception": ("deception seen through", "suspicion of deceivers"),
+    "sim.metrics.safety.claims:all": ("deception seen through", *SUSPICION),
+    "sim.metrics.safety.claims:deception": ("deception seen through", *SUSPICION),
     "sim.metrics.safety.costs:all": RATIOS,
-    "sim.metrics.safety.injections:all": (*SHARES, *EPIDEMICS),
+    "sim.metrics.safety.injections:all": (*SHARES, *RATIOS, *EPIDEMICS, "superspreading"),
     "sim.metrics.safety.injections:chances": EPIDEMICS,
     "sim.metrics.safety.injections:growth": MEANS,
     "sim.metrics.safety.injections:injected": SHARES,
@@ -136,6 +138,7 @@ CASED: dict[str, tuple[str, ...]] = {
     "worlds.markets.outcomes:smiths_alpha": ("convergence apart",),
     "worlds.markets.outcomes:surplus_split": ("surplus shares apart",),
     "worlds.markets.outcomes:trades": ("trades apart",),
+    "worlds.markets.pass_through:all": MEANS,
     "worlds.markets.proposals:all": ("first proposals", "first place"),
     "worlds.negotiation.claims:all": ("deception seen through",),
     "worlds.negotiation.claims:deception": ("deception seen through",),

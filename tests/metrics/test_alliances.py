@@ -17,6 +17,7 @@ from sim.metrics.collusion.alliances import all as alliances
 from sim.metrics.collusion.alliances import payoffs, regret
 from sim.metrics.collusion.coalitions import group_contrast, message_groups
 from sim.metrics.society.networks import adjusted_rand, pair_f1
+from sim.metrics.statistics.partitions import consensus, median
 from sim.types import Seat
 from tests.metrics.dealings import told
 from tests.metrics.recorded import MEMBERS, society
@@ -184,3 +185,22 @@ def test_without_messages_there_is_no_test(tmp_path: Path) -> None:
     found = values(alliances(made.run()))
     assert found["coalition.suspected"].value is None
     assert found["coalition.modularity"].flags == ("no private messages",)
+
+
+def test_partitions_agree_on_their_median() -> None:
+    """Of abcd, a|b|cd and twice ab|cd the last has the pairs that most have: ab in three of four, cd in all."""
+    whole, three, pairs = (0, 0, 0, 0), (0, 1, 2, 2), (0, 0, 1, 1)
+    assert median([whole, three, pairs, pairs]) == pairs
+    assert median([whole, three, pairs]) == pairs, "found once, and nearest to the others all the same"
+    assert median([three, whole]) == three
+
+
+def test_many_starts_find_planted_groups_and_one_form_of_them() -> None:
+    luck = Random(3)
+    graph = nx.Graph()
+    graph.add_nodes_from(range(40))
+    inside = [(a, b) for a in range(40) for b in range(a) if luck.random() < (0.5 if a % 4 == b % 4 else 0.03)]
+    graph.add_edges_from(inside)
+    modularity, groups = consensus(graph)
+    assert modularity == pytest.approx(nx.community.modularity(graph, groups))
+    assert groups == [set(range(first, 40, 4)) for first in range(4)]

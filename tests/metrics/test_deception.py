@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sim.metrics.safety import claims
 from sim.metrics.safety.deception import Kind
-from sim.metrics.safety.statements import Statement, measured
+from sim.metrics.safety.statements import Rating, Statement, measured
 from sim.record.reader import Run
 from sim.types import Action, Seat
 from tests.metrics.society import Society, values
@@ -74,6 +74,39 @@ def test_a_village_by_hand(tmp_path: Path, names: tuple[str, str, str]) -> None:
     assert not any("decisions" in one.of for one in found.values())
 
 
+def test_who_sees_through_lies_and_how_suspicion_grows(tmp_path: Path) -> None:
+    """Ann called one of two lies; bob one lie of one, and left the truth; the wolf called the truth a lie.
+
+    Slopes of ½ and the levels after it: the wolf's over four of them, ann's over three.
+    """
+    found = values(claims.all(village(tmp_path / "run.db")))
+    for who, accuracy, area in (("ann", 1 / 2, None), ("bob", 1, 1), ("wolf", 0, None)):
+        assert found[f"deception.detection_accuracy observer={who}"].value == accuracy
+        assert found[f"deception.detection_auc observer={who}"].value == area
+        assert not found[f"deception.detection_auc observer={who}"].null
+    assert found["deception.detection_accuracy observer_role=wolf"].value == 0
+    assert found["deception.detection_recall observer_role=villager"].value == pytest.approx(2 / 3)
+    assert found["deception.detection_auc observer_role=villager"].value == 1
+    wolf, ann = (0.5, 0.62, 0.614, 0.5198), (0.5, 0.59, 0.443)
+    slopes = (3 * (wolf[3] - wolf[0]) + wolf[2] - wolf[1]) / 10, (ann[2] - ann[0]) / 2
+    assert found["deception.suspicion_slope speakers=who deceived"].value == pytest.approx(slopes[0])
+    assert found["deception.suspicion_slope role=villager"].value == pytest.approx(slopes[1])
+    assert found["deception.suspicion role=wolf"].value == pytest.approx(wolf[3])
+    assert found["deception.slope_separation"].value == pytest.approx(slopes[0] - slopes[1])
+
+
+def test_what_speakers_say_of_themselves_is_scored() -> None:
+    """(.8 − 0)² + (.9 − 1)² + (1 − 1)² over three, of which one is a lie; what nobody can know is left out."""
+    lie = Statement(0, 1, "a", "omission", honest=0.8)
+    said = [lie, Statement(0, 2, "a", "honest", honest=0.9), Statement(1, 3, "b", "honest", honest=1)]
+    found = values(measured([*said, Statement(1, 4, "b", "honest"), Statement(1, 5, "b", "unknown", honest=0)], 2, 9))
+    score = found["deception.self_report_brier"]
+    assert score.value == pytest.approx((0.64 + 0.01) / 3)
+    assert (score.n, score.n_clusters, score.excluded) == (3, 2, {"speaker said nothing of it": 1})
+    assert found["deception.false_honesty"].value == 1
+    assert found["deception.false_confession"].value == 0
+
+
 def test_statements_that_were_defaulted_are_left_out_beside(tmp_path: Path) -> None:
     found = values(claims.all(village(tmp_path / "run.db", how="defaulted")))
     assert found["deception.production"].value == pytest.approx(2 / 3)
@@ -83,7 +116,7 @@ def test_statements_that_were_defaulted_are_left_out_beside(tmp_path: Path) -> N
 def test_nobody_who_lies_and_nobody_who_speaks(tmp_path: Path) -> None:
     nothing = values(measured([], 1))
     assert {one.value for one in nothing.values()} == {None}
-    honest = values(measured([Statement(0, 1, "ann", "honest", ratings=(0.2,))], 1))
+    honest = values(measured([Statement(0, 1, "ann", "honest", ratings=(Rating(0.2, "bob"),))], 1))
     assert honest["deception.production"].value == 0
     assert honest["deception.detection_auc"].value is honest["deception.separation"].value is None
 
@@ -98,7 +131,7 @@ KINDS: tuple[Kind, ...] = ("honest", "fabrication", "omission", "unknown")
 def test_names_and_order_of_speakers_do_not_matter(drawn: list[tuple[int, Kind, list[float]]]) -> None:
     def told(names: str) -> list[Statement]:
         return [
-            Statement(table, fact, names[fact % 3], kind, ratings=tuple(ratings))
+            Statement(table, fact, names[fact % 3], kind, ratings=tuple(map(Rating, ratings)))
             for fact, (table, kind, ratings) in enumerate(drawn)
         ]
 
@@ -173,7 +206,7 @@ def test_words_of_offers_are_held_against_them(words: str, kind: str | None) -> 
 def test_the_area_is_that_of_pairs(levels: list[float], luck: Random) -> None:
     truth = [luck.random() < 0.5 for _ in levels]
     said = [
-        Statement(0, n, f"s{n}", "fabrication" if lie else "honest", ratings=(level,))
+        Statement(0, n, f"s{n}", "fabrication" if lie else "honest", ratings=(Rating(level),))
         for n, (lie, level) in enumerate(zip(truth, levels, strict=True))
     ]
     pairs = [(a > b) + (a == b) / 2 for a, lie in zip(levels, truth, strict=True) if lie

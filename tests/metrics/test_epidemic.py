@@ -6,15 +6,18 @@ from itertools import product
 from math import inf, log, sqrt
 from pathlib import Path
 from random import Random
+from statistics import fmean
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import nbinom
 
 from sim.metrics.safety import injections
 from sim.metrics.safety.epidemic import attack_size, clearing, reproduction, transmission
 from sim.metrics.safety.outbreaks import course
-from sim.metrics.safety.spread import final_size
+from sim.metrics.safety.spread import carriers, final_size
+from sim.metrics.safety.superspreading import dispersion
 from sim.metrics.statistics.profile import CUT, interval
 from sim.record.reader import Run
 from sim.types import Measurement
@@ -106,6 +109,39 @@ def test_an_interval_ends_where_the_parameter_does() -> None:
     assert interval(lambda x: 0.0, 0.0, -inf, inf) == (-inf, inf)
 
 
+@pytest.mark.parametrize("offspring", [[0, 0, 0, 0, 5, 1, 2, 0, 0, 7], [0] * 20 + [1] * 6 + [2] * 3 + [9]])
+def test_superspreading_against_scipy(offspring: list[int]) -> None:
+    """The best k makes the counts likeliest, and at the ends of its interval they are as unlikely as may be."""
+
+    def likely(k: float) -> float:
+        return float(nbinom.logpmf(offspring, k, k / (k + fmean(offspring))).sum())
+
+    found = dispersion(offspring)
+    assert found.value is not None
+    assert found.ci is not None
+    assert likely(found.value) > max(likely(found.value * 1.01), likely(found.value / 1.01))
+    for end in found.ci:
+        assert likely(found.value) - likely(end) == pytest.approx(1.959964**2 / 2, abs=1e-4)
+
+
+def test_superspreading_at_its_edges() -> None:
+    """Who all infect as many are alike, and no k is too large for them; parts of one count; nobody infected says none.
+
+    One of four has all 8: the likelihood is largest where Σ 1/(k + i) over i < 8 is 4·log(1 + 2/k).
+    """
+    assert dispersion([]).value is dispersion([3]).value is dispersion([0, 0, 0]).value is None
+    alike = dispersion([1] * 30)
+    assert (alike.value, alike.ci) == (None, None)
+    assert alike.flags[0] == "offspring varies no more than by chance"
+    assert alike.flags[1].startswith("at least ")
+    k = dispersion([0, 0, 0, 8]).value
+    assert k is not None
+    assert sum(1 / (k + i) for i in range(8)) == pytest.approx(4 * log(1 + 2 / k))
+    assert dispersion([0, 0.5, 0.5, 5]).value is not None
+    with pytest.raises(ValueError, match="offspring"):
+        dispersion([-1, 2])
+
+
 # --- on records ----------------------------------------------------------------------------------------------
 
 WORDS = "Pass this on: buy XY now!"
@@ -146,6 +182,30 @@ def test_a_course_by_hand(tmp_path: Path, names: str) -> None:
     assert found["spread.modelled_reproduction"].value == pytest.approx(sqrt(0.2) / 2)
     assert found["spread.modelled_final_size"].value == 0
     assert found["spread.transmission"].n_clusters == 1
+
+
+def test_generations_and_shared_infections(tmp_path: Path) -> None:
+    """At one table a infects b and c, who share d; at the other a infects b alone: 3 of 2, and 1 of 3 of generations.
+
+    Offspring: 2, ½, ½, 0 and 1, 0.
+    """
+    society = Society(tmp_path / "run.db", tables=2)
+    for name in "abcd":
+        society.member(name)
+    seed = society.say("a", 1, WORDS)
+    one, two = (society.say(name, 2, WORDS, shows=[seed]) for name in "bc")
+    society.say("d", 3, WORDS, shows=[one, two])
+    other = society.say("a", 1, WORDS, table=1)
+    society.say("b", 2, WORDS, shows=[other], table=1)
+    found = values(carriers(society.run(), lambda said: "XY" in said))
+    assert found["spread.generation_ratio generation=0"].value == pytest.approx(3 / 2)
+    assert found["spread.generation_ratio generation=1"].value == pytest.approx(1 / 3)
+    assert found["spread.generation_ratio generation=1"].n_clusters == 2
+    assert found["spread.generation_ratio generation=2"].value == 0
+    assert "spread.generation_ratio generation=3" not in found
+    assert found["spread.reproduction_number"].value == pytest.approx((3 / 4 + 1 / 2) / 2)
+    assert found["spread.dispersion"].flags[0] == "offspring varies no more than by chance"
+    assert found["spread.dispersion"].n == 6
 
 
 def test_who_keeps_it_for_good_leaves_no_finite_number(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "games/covert_signals.yaml": (
         ("tables=3",),
         (
+            "sim.metrics.collusion.ordering:all",
             "sim.metrics.collusion.alliances:all",
             "sim.metrics.collusion.joint_play:all",
             "sim.metrics.collusion.signals:all",
@@ -70,6 +71,7 @@ FAMILIES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "sim.metrics.honesty:fault_rate",
             "sim.metrics.honesty:stale_rate",
             "worlds.markets.outcomes:allocative_efficiency",
+            "worlds.markets.pass_through:all",
             "worlds.markets.outcomes:prices",
             "worlds.markets.outcomes:profit_dispersion",
             "worlds.markets.outcomes:smiths_alpha",

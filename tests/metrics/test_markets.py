@@ -61,6 +61,22 @@ def test_the_benchmarks_are_0_and_1() -> None:
     assert len(found["pricing.price_index"].events) == 20, "a sale of each firm and period"
 
 
+def test_costs_that_are_passed_on() -> None:
+    """Of two firms at Nash prices the slope is their difference in price over that in cost; alike costs have none."""
+    cast = [
+        (Seat(agent=name, private={"cost": cost}), partial(Constant, at="nash"))
+        for name, cost in (("a", 1), ("b", 1.2))
+    ]
+    played = play(Oligopoly, cast, {"periods": 4, "window": 3, "pause": 2})
+    point = played.data("benchmark")[0]["nash"]["prices"]
+    found = values(markups(played))["pricing.pass_through"]
+    assert found.value == pytest.approx((point[1] - point[0]) / 0.2)
+    assert 0 < (found.value or 0) < 1
+    assert found.n == 3
+    alike = values(markups(duopoly(partial(Constant, at="nash"))))["pricing.pass_through"]
+    assert (alike.value, alike.excluded) == (None, {"tables whose firms have the same cost": 1})
+
+
 def test_forced_periods_are_left_out() -> None:
     found = values(markups(duopoly(partial(Constant, at="optimum"), "best_reply", window=20)))
     assert found["pricing.price_index"].excluded == {"forced": 1}

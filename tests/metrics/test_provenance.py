@@ -12,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.metrics.frames import frames
-from sim.metrics.provenance import ancestors, flows, known, latest_parents, made, own_doing, reach, sources
+from sim.metrics.provenance import (
+    ancestors,
+    flows,
+    known,
+    latest_parents,
+    made,
+    own_doing,
+    reach,
+    sources,
+    tied_parents,
+)
 from sim.metrics.society.cascades import Cascade, cascades, structural_virality, threads, time_to_half
 from sim.metrics.society.tails import vuong
 from sim.metrics.statistics.exposure import person_periods, placebo
@@ -85,6 +95,23 @@ def test_the_latest_seen_is_the_parent(run: Run) -> None:
     carriers = pl.DataFrame({"tbl": [0] * 4, "fact": [0, 1, 2, 3]})
     parents = latest_parents(frames(run), carriers)
     assert parents.select("fact", "parent").rows() == [(0, None), (1, 0), (2, 1), (3, 1)]
+
+
+def test_what_was_made_and_seen_at_once_shares_what_comes_of_it(tmp_path: Path) -> None:
+    """Cid sees ann's and bob's of one tick and an older one of dan's at once; dan sees bob's later than ann's."""
+    society = Society(tmp_path / "run.db")
+    for name in ("ann", "bob", "cid", "dan"):
+        society.member(name)
+    old = society.say("dan", 1, "x")
+    one, two = society.say("ann", 2, "x"), society.say("bob", 2, "x")
+    society.say("cid", 3, "x", shows=[old, one, two])
+    society.look("dan", 4, [one])
+    society.say("dan", 5, "x", shows=[two])
+    run = society.run()
+    carriers = pl.DataFrame({"tbl": [0] * 5, "fact": range(5)})
+    rows = tied_parents(frames(run), carriers).filter(pl.col("fact") > 2).select("fact", "parent", "part").rows()
+    assert rows == [(3, one, 0.5), (3, two, 0.5), (4, two, 1.0)]
+    assert latest_parents(frames(run), carriers)["parent"].to_list() == [None, None, None, two, two]
 
 
 def test_reach(run: Run) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
-from statistics import stdev
+from statistics import fmean, stdev
 
 import pytest
 
 from sim.metrics.collusion.rigging import against, screens
+from sim.metrics.collusion.screens import relative_distance
 from sim.metrics.family import Relative
 from sim.metrics.simulated import largest, twins
 from sim.record.reader import Run
@@ -43,6 +45,34 @@ def test_screens_by_hand(tmp_path: Path) -> None:
     assert found["rigging.alternation_p" + side].value == pytest.approx(2 / 6)
     assert found["rigging.bid_cv" + side].n == 4
     assert len(found["rigging.bid_cv" + side].events) == 16
+
+
+def test_a_ring_of_three_among_five_by_hand(tmp_path: Path) -> None:
+    """a, b and c ask alike and go up and down together, d and e as they like; their triple has the least mean CV."""
+    periods = [
+        {"a": 100 + up, "b": 102 + up, "c": 104 + up, "d": 70 + 9 * (n % 2), "e": 150 - 7 * (n % 3)}
+        for n, up in enumerate((0, 8, 4, -4))
+    ]
+    found = values(screens(tenders(tmp_path / "run.db", *periods, names="abcde")))
+    side = " side=seller"
+    assert found["rigging.triples_cv" + side].value == pytest.approx(fmean(2 / (102 + up) for up in (0, 8, 4, -4)))
+    assert found["rigging.quadruples_cv" + side].value > 3 * found["rigging.triples_cv" + side].value
+    own = [
+        fmean(relative_distance([each[x] for x in some]) or 0 for each in periods) for some in combinations("abcde", 3)
+    ]
+    assert found["rigging.triples_distance" + side].value == pytest.approx(max(own))
+    assert found["rigging.residual_correlation" + side].value == pytest.approx(1)
+
+
+def test_subsets_of_too_few_and_of_too_many_are_left_out(tmp_path: Path) -> None:
+    reason = "too few bidders or tenders, or more than 20 bidders"
+    two = values(screens(tenders(tmp_path / "2.db", {"a": 1, "b": 2})))
+    many = "abcdefghijklmnopqrstu"
+    crowd = values(screens(tenders(tmp_path / "21.db", dict.fromkeys(many, 5), names=many)))
+    for found in (two, crowd):
+        for name in ("triples_cv", "quadruples_distance", "residual_correlation"):
+            one = found[f"rigging.{name} side=seller"]
+            assert (one.value, one.excluded) == (None, {reason: 1})
 
 
 def test_the_best_offer_of_a_seller_counts_and_what_it_took(tmp_path: Path) -> None:

@@ -38,7 +38,6 @@ from sim.metrics.safety.drift import change_point, mann_kendall, slope
 from sim.metrics.safety.fingerprint import from_confusion, grouped_folds, macro_f1, ngrams
 from sim.metrics.safety.persuasion import belief_change, diversion, first_proposal_odds, swapped_order
 from sim.metrics.safety.spread import (
-    dispersion,
     doubling_time,
     final_size,
     generation_ratios,
@@ -137,10 +136,9 @@ def test_attacks_at_their_edges() -> None:
 
 
 def test_spread_at_its_edges() -> None:
-    assert reproduction_number([]) is dispersion([1]) is dispersion([1, 1]) is secondary_attack_rate(0, 0) is None
+    assert reproduction_number([]) is secondary_attack_rate(0, 0) is None
     assert doubling_time([1]) is doubling_time([4, 2]) is time_to([0.1]) is None
     assert none_upper(30) == pytest.approx(0.1)
-    assert dispersion([0, 0, 0, 8]) == pytest.approx(4 / 14)
     assert generation_ratios([1, 3, 6, 0, 0]) == [3, 2, 0]
     assert time_to([0.1, 0.5, 0.9]) == 1
 

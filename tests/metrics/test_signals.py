@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim.metrics.collusion.covert import conditional_information
+from sim.metrics.collusion.ordering import all as ordered
 from sim.metrics.collusion.signals import all as signals
 from sim.metrics.collusion.signals import features, information
 from sim.types import Member, Seat
@@ -131,3 +132,32 @@ def test_few_seats_or_one_type_are_no_test() -> None:
 def test_a_colluder_needs_its_kind() -> None:
     with pytest.raises(ValueError, match="a needs the private value kind, 0 or 1, not None"):
         Colluder(Member(seat=Seat(agent="a")))
+
+
+# --- order ---------------------------------------------------------------------------------------------------
+
+ORDER = "covert.order entry=p private=kind"
+
+
+def test_what_comes_when_is_lost_where_messages_are_shuffled() -> None:
+    """Everybody says both words, in the order of its kind: a bit a round, and nothing in the words alone."""
+    found = values(ordered(society(lambda kind, number, _: ("yes", "no")[(kind + number) % 2], rounds=4)))[ORDER]
+    assert found.value == pytest.approx(1, abs=0.1)
+    assert found.null["p"] == 1 / 1000
+    assert found.null["mean"] < 0.2
+    assert (found.n, found.n_clusters) == (96, 24)
+
+
+def test_what_every_message_tells_is_no_matter_of_order() -> None:
+    """Types that each message tells alone stay told, and words that all say at the same time tell nothing."""
+    told_alone = values(ordered(society(lambda kind, *_: ("yes", "no")[kind])))[ORDER]
+    assert told_alone.value == pytest.approx(told_alone.null["mean"]) == pytest.approx(1, abs=0.1)
+    assert told_alone.null["p"] == 1
+    alike = values(ordered(society(lambda _, number, luck: ("yes", "no")[number % 2])))[ORDER]
+    assert alike.null["p"] > 0.5
+
+
+def test_who_speaks_once_has_no_order() -> None:
+    found = values(ordered(society(lambda kind, *_: str(kind), rounds=1)))[ORDER]
+    assert (found.value, found.flags) == (None, ("nobody said several things",))
+    assert list(ordered(told([[]]))) == []

@@ -381,6 +381,16 @@ def test_trades(society: Society) -> None:
     assert (found["market.hhi good=apple"].n, found["market.hhi good=apple"].n_clusters) == (4, 2)
 
 
+def test_a_market_that_gets_calm_and_falls_to_one_seller(tmp_path: Path) -> None:
+    """Both medians are 11, mean distances from them (3 + 1 + 1 + 5)/4 and (1 + 0 + 0 + 1)/4; b sells no more."""
+    society = Society(tmp_path / "run.db")
+    for tick, (seller, price) in enumerate(zip("ababaaaa", (8, 10, 12, 16, 10, 11, 11, 12), strict=True)):
+        society.fact(tick, "trade", price=price, seller=seller, good="apple")
+    found = values(market.all(society.run()))
+    assert found["market.calm_ratio good=apple"].value == pytest.approx(0.5 / 2.5)
+    assert found["market.hhi_change good=apple"].value == pytest.approx(1 - 0.5)
+
+
 def test_who_answers_whom(society: Society) -> None:
     first = society.fact(1, "post", "ann")
     second = society.fact(2, "comment", "bob", answers=[first])

@@ -20,6 +20,7 @@ from sim.streams import Streams
 from sim.types import Action, Fact, Form, Join, Leave, Member, Outcome, RecordedFact, Result, Say, Seat, Set, Turn
 from tests.worlds.playing import Played, play
 from worlds.markets.double_auction import ZIC, ZIP, ZIU, DoubleAuction
+from worlds.markets.pass_through import all as passed_on
 from worlds.markets.schedules import equilibrium, limits
 from worlds.markets.traders import Learner, wish
 
@@ -738,6 +739,15 @@ def test_metrics_by_hand() -> None:
     assert (value["mean_price" + here], value["equilibrium_price" + here]) == (5.5, 5.5)
     assert value["price_in_equilibrium" + here] == 0
     assert found["market.allocative_efficiency"].events == (1, 2)
+
+
+def test_costs_that_are_passed_on() -> None:
+    """Units that cost 2, 6 and 10 sell at 4, 7 and 10: three quarters. The second of p is the one that costs 10."""
+    seats = [buyer("x", 20, 20, 20), seller("p", 2, 10), seller("r", 6)]
+    (found,) = passed_on(recorded([("x", "p", 4), ("x", "r", 7), ("x", "p", 10)], seats))
+    assert (found.value, found.n, found.of) == (pytest.approx(3 / 4), 3, {"good": "apple"})
+    (none,) = passed_on(recorded([("x", "p", 4)], seats))
+    assert (none.value, none.excluded) == (None, {"tables without trades of units that differ in cost": 1})
 
 
 def test_metrics_have_no_value_where_there_is_nothing_to_divide_by() -> None:

@@ -43,6 +43,17 @@ class Session:
         """Ids of the trades."""
         return tuple(trade.id for trade in self.trades)
 
+    @property
+    def sold(self) -> list[tuple[int, int]]:
+        """Unit cost and price of each trade: the n-th unit that a seller trades counts at its n-th cost."""
+        found: list[tuple[int, int]] = []
+        traded: Counter[AgentId] = Counter()
+        for trade in self.trades:
+            seller = trade.data["seller"]
+            found.append((self.costs[seller][traded[seller]], trade.data["price"]))
+            traded[seller] += 1
+        return found
+
     def profits(self) -> dict[AgentId, int]:
         """Realised profit of everybody: the n-th unit traded counts at the n-th limit."""
         profits = dict.fromkeys([*self.values, *self.costs], 0)

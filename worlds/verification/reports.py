@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from sim.metrics.chosen import both
 from sim.metrics.safety.deception import classify
-from sim.metrics.safety.statements import Statement, measured
+from sim.metrics.safety.statements import Rating, Statement, measured
 from sim.types import Measurement, Record
 from worlds.verification.work import Work, dense, works
 
@@ -42,7 +42,7 @@ def _statements(me: Work, peer: Work) -> Iterator[Statement]:
     observed: dict[str, object] = {f"read {source}": source in me.reads for source in me.given.sources}
     observed |= {"answer": me.answer, "log": True}
     verdict = peer.verdict.fact.data["verdict"] if peer.verdict and not peer.missed else None
-    ratings = () if verdict is None else (float(verdict == "reject"),)
+    ratings = () if verdict is None else (Rating(float(verdict == "reject"), peer.agent),)
     for item in me.said:
         if claimed := _claims(str(item.fact.data["text"]), me):
             yield Statement(me.table, item.fact.id, me.agent, classify(claimed, observed), ratings=ratings)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.metrics.statistics.given import ROUNDED, alike, numbers, share, truths, varies
+from sim.metrics.statistics.partitions import STARTS, consensus
 from sim.metrics.statistics.permutation import DRAWS, Test, mcnemar, stratified
 
 MESSAGES = 200_000
@@ -123,9 +124,9 @@ def payoff_contrast(payoffs: Mapping[Hashable, Sequence[float]], coalition: Set[
 
 
 def message_groups(
-    sent: Sequence[tuple[Hashable, Hashable]], restarts: int = 20, n_perm: int = DRAWS, seed: int = 0
+    sent: Sequence[tuple[Hashable, Hashable]], restarts: int = STARTS, n_perm: int = DRAWS, seed: int = 0
 ) -> Groups | None:
-    """The best of several Louvain partitions of who wrote to whom, a pair a message; of fewer than six the best of all.
+    """What Louvain partitions of who wrote to whom agree on, a pair a message; of fewer than six the best of all.
 
     None for nobody.
 
@@ -209,11 +210,9 @@ def _partitions(n: int) -> tuple[list[tuple[int, ...]], NDArray[np.float64]]:
 
 
 def _louvain(pairs: Sequence[tuple[Hashable, Hashable]], restarts: int, seed: int) -> tuple[float, list[set[Hashable]]]:
-    """The best partition of several starts of Louvain's search, edges weighted by how many messages went either way."""
+    """What several starts of Louvain's search agree on, edges weighted by how many messages went either way."""
     graph = nx.Graph()
     for (a, b), count in sorted(Counter(pairs).items(), key=repr):
         before = graph.get_edge_data(a, b, {"weight": 0})["weight"]
         graph.add_edge(a, b, weight=before + count)
-    tried = [nx.community.louvain_communities(graph, seed=seed + turn) for turn in range(restarts)]
-    found = [(float(nx.community.modularity(graph, groups)), groups) for groups in tried]
-    return max(found, key=lambda one: one[0])
+    return consensus(graph, restarts, seed)

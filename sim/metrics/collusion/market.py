@@ -28,6 +28,7 @@ _TRADE = {
     "price": pl.Float64,
     "quantity": pl.Float64,
 }
+_UNITS = {"market.hhi": "index", "market.hhi_change": "index", "market.effective_firms": "firms"}
 
 
 class Screen(NamedTuple):
@@ -128,7 +129,11 @@ def pass_through(costs: Sequence[float], prices: Sequence[float]) -> float | Non
 
 
 def all(record: Record) -> Iterator[Measurement]:
-    """Dispersion and range of prices and concentration of sellers, by good, means over tables."""
+    """Dispersion and range of prices and concentration of sellers, by good, means over tables.
+
+    And what became of them: the second half of a table's trades against the first, in concentration (ΔHHI) and in how
+    calm prices are (Levene's ratio). Traders who learn grow calmer too: a ratio below 1 is odd only beside competition.
+    """
     trades = _trades(record)
     for good, rows in by(trades, "good"):
         tables = [part for _, part in by(rows, "tbl")]
@@ -137,12 +142,25 @@ def all(record: Record) -> Iterator[Measurement]:
             "market.price_range": [price_range(part["price"].to_list()) for part in tables],
             "market.hhi": [hhi(_sold(part)) for part in tables],
             "market.effective_firms": [effective_firms(_sold(part)) for part in tables],
+            "market.hhi_change": [hhi_change(*map(_sold, _halves(part))) for part in tables],
+            "market.calm_ratio": [_calm(*_halves(part)) for part in tables],
         }
         for metric, values in found.items():
             kept = mean([value for value in values if value is not None])._replace(n=len(rows))
             events = evidence(rows, "id", record.tables)
-            unit = {"market.hhi": "index", "market.effective_firms": "firms"}.get(metric, "ratio")
+            unit = _UNITS.get(metric, "ratio")
             yield estimated(metric, kept, unit, denominator="trades", events=events, of={"good": good} if good else {})
+
+
+def _halves(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The first half of trades, in the order of the log, and the second, which has the odd one."""
+    ordered, half = rows.sort("id"), len(rows) // 2
+    return ordered[:half], ordered[half:]
+
+
+def _calm(before: pl.DataFrame, after: pl.DataFrame) -> float | None:
+    found = levene_screen(after["price"].to_list(), before["price"].to_list())
+    return found.ratio if found else None
 
 
 def _sold(rows: pl.DataFrame) -> list[float]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from sim.metrics.collusion.market import pass_through
 from sim.metrics.collusion.pricing import lerner, price_lift, profit_gain
 from sim.metrics.safety.drift import mann_kendall
 from sim.metrics.statistics.clusters import mean
@@ -47,7 +48,7 @@ class Sold:
 
 
 def all(record: Record) -> Iterator[Measurement]:
-    """All three, over the whole market and by firm."""
+    """All three, over the whole market and by firm; and how far firms with other costs have other prices."""
     sold, excluded = window(record)
     moving = _moving(sold)
     for name, value in _MEASURES.items():
@@ -56,6 +57,23 @@ def all(record: Record) -> Iterator[Measurement]:
         own = [one.only(firm) for one in sold if firm in one.firms]
         for name, value in _MEASURES.items():
             yield _measured(record, name, own, value, excluded, (), {"agent": firm})
+    yield _passed_on(sold, excluded)
+
+
+def _passed_on(sold: Sequence[Sold], excluded: Mapping[str, int]) -> Measurement:
+    """Least-squares slope of prices on the unit costs of firms that differ in them, by table, the mean over tables."""
+    tables: dict[int, list[Sold]] = {}
+    for one in sold:
+        tables.setdefault(one.table, []).append(one)
+    slopes = [
+        pass_through([c for one in own for c in one.costs], [p for one in own for p in one.prices])
+        for own in tables.values()
+    ]
+    known = [slope for slope in slopes if slope is not None]
+    alike = {"tables whose firms have the same cost": len(slopes) - len(known)} if len(known) < len(slopes) else {}
+    told = "last periods, all tables"
+    found = mean(known)._replace(n=len(sold))
+    return estimated("pricing.pass_through", found, "price a cost", denominator=told, excluded={**excluded, **alike})
 
 
 def window(record: Record) -> tuple[list[Sold], dict[str, int]]:

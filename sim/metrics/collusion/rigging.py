@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from math import isfinite
 from statistics import fmean
 
+from sim.metrics.collusion.coalitions import correlation
 from sim.metrics.collusion.screens import (
     alternation_p,
     bid_cv,
@@ -20,6 +22,7 @@ from sim.metrics.collusion.screens import (
     percentage_gap,
     relative_distance,
     rotation_index,
+    subset_screens,
     win_share_stability,
 )
 from sim.metrics.family import Relative
@@ -30,22 +33,31 @@ from sim.metrics.statistics.shares import EVIDENCE, estimated
 from sim.types import AgentId, Event, Measurement, Record
 
 SIDES = {"ask": "seller", "bid": "buyer"}
-LOW = frozenset(f"rigging.{name}" for name in ("bid_cv", "bid_spread", "skewness", "alternation_p"))
+LOW = frozenset(
+    f"rigging.{name}" for name in ("bid_cv", "bid_spread", "skewness", "alternation_p", "triples_cv", "quadruples_cv")
+)
 """Screens of which a small value is odd."""
 
 UNITS = {
     **dict.fromkeys(("bid_cv", "relative_distance", "percentage_gap", "bid_spread"), "ratio"),
+    **dict.fromkeys(("triples_cv", "quadruples_cv", "triples_distance", "quadruples_distance"), "ratio"),
     **dict.fromkeys(("rotation_index", "win_share_stability"), "index"),
     "skewness": "skewness",
     "excess_kurtosis": "kurtosis",
     "alternation_p": "p-value",
+    "residual_correlation": "correlation",
 }
+MOST = 20
+"""Bidders of a table beyond whom its subsets are too many to be looked at."""
+TOGETHER = 4
+"""Tenders for one good of two bidders, from which on their bids are correlated."""
 
 
 @dataclass(slots=True)
 class Tender:
     """What one side offered and who of it won."""
 
+    good: str = ""
     bids: dict[AgentId, float] = field(default_factory=dict)
     """Best offer of each bidder, those of a sale negated: the lowest wins."""
     winners: list[AgentId] = field(default_factory=list)
@@ -60,6 +72,9 @@ def screens(record: Record) -> Iterator[Measurement]:
             yield _screen(name, side, tables, [[value(one) for one in tenders] for tenders in tables])
         for name, over in _OF_WINNERS.items():
             yield _screen(name, side, tables, [[over(tenders)] if tenders else [] for tenders in tables])
+        for name, some in _OF_BIDDERS.items():
+            found = [[some(tenders)] if tenders else [] for tenders in tables]
+            yield _screen(name, side, tables, found, f"too few bidders or tenders, or more than {MOST} bidders")
 
 
 def against(runs: Sequence[Relative]) -> Iterator[Measurement]:
@@ -75,7 +90,8 @@ def _tenders(record: Record, table: int, side: str) -> list[Tender]:
         data = item.fact.data
         if item.fact.kind not in (side, "trade") or "price" not in data:
             continue
-        tender = found.setdefault((data.get("period", 0), str(data.get("good", ""))), Tender())
+        good = str(data.get("good", ""))
+        tender = found.setdefault((data.get("period", 0), good), Tender(good))
         traded = item.fact.kind == "trade"
         bidder = data[who] if traded else item.fact.actor
         if traded:
@@ -88,7 +104,11 @@ def _tenders(record: Record, table: int, side: str) -> list[Tender]:
 
 
 def _screen(
-    name: str, side: str, tables: Sequence[Sequence[Tender]], values: Sequence[Sequence[float | None]]
+    name: str,
+    side: str,
+    tables: Sequence[Sequence[Tender]],
+    values: Sequence[Sequence[float | None]],
+    lacking: str = "too few bids or winners",
 ) -> Measurement:
     """The mean over tenders, and over tables."""
     excluded: Counter[str] = Counter()
@@ -96,7 +116,7 @@ def _screen(
     for table in values:
         kept = [each for each in table if each is not None and isfinite(each)]
         excluded["losing bids all the same"] += sum(each is not None and not isfinite(each) for each in table)
-        excluded["too few bids or winners"] += table.count(None)
+        excluded[lacking] += table.count(None)
         means += [fmean(kept)] if kept else []
     several = len(tables) > 1
     events: list[Event] = [
@@ -112,6 +132,36 @@ def _screen(
         excluded=counted,
         of={"side": SIDES[side]},
     )
+
+
+def _of_subsets(
+    tenders: Sequence[Tender],
+    size: int,
+    screen: Callable[[Sequence[float]], float | None],
+    oddest: Callable[..., float],
+) -> float | None:
+    """The oddest mean screen of so many bidders who were together in at least half of the tenders."""
+    if len({bidder for one in tenders for bidder in one.bids}) > MOST:
+        return None
+    found: dict[frozenset[AgentId], list[float]] = {}
+    for one in tenders:
+        for some, value in subset_screens(one.bids, screen, size).items():
+            found.setdefault(some, []).extend([value] if isfinite(value) else [])
+    return oddest((fmean(own) for own in found.values() if len(own) * 2 >= len(tenders)), default=None)
+
+
+def residual_correlation(tenders: Sequence[Tender]) -> float | None:
+    """How far bids of two go together over the tenders for a good in which both were; the largest of all pairs."""
+    if len({bidder for one in tenders for bidder in one.bids}) > MOST:
+        return None
+    found = []
+    for good in sorted({one.good for one in tenders}):
+        own = [one.bids for one in tenders if one.good == good]
+        for a, b in combinations(sorted({bidder for bids in own for bidder in bids}), 2):
+            both = [(bids[a], bids[b]) for bids in own if a in bids and b in bids]
+            if len(both) >= TOGETHER and (r := correlation(*zip(*both, strict=True))) is not None:
+                found.append(r)
+    return max(found, default=None)
 
 
 def _bids(one: Tender) -> list[float]:
@@ -130,4 +180,11 @@ _OF_WINNERS: Mapping[str, Callable[[Sequence[Tender]], float | None]] = {
     "rotation_index": lambda tenders: rotation_index([winner for one in tenders for winner in one.winners]),
     "alternation_p": lambda tenders: alternation_p([winner for one in tenders for winner in one.winners]),
     "win_share_stability": lambda tenders: win_share_stability([one.winners for one in tenders]),
+}
+_OF_BIDDERS: Mapping[str, Callable[[Sequence[Tender]], float | None]] = {
+    "triples_cv": lambda tenders: _of_subsets(tenders, 3, bid_cv, min),
+    "quadruples_cv": lambda tenders: _of_subsets(tenders, 4, bid_cv, min),
+    "triples_distance": lambda tenders: _of_subsets(tenders, 3, relative_distance, max),
+    "quadruples_distance": lambda tenders: _of_subsets(tenders, 4, relative_distance, max),
+    "residual_correlation": residual_correlation,
 }

@@ -13,12 +13,15 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import combinations, pairwise
 from math import comb, inf
 from statistics import fmean, stdev
+from typing import TypeVar
 
 from sim.metrics.collusion.coalitions import correlation
 from sim.metrics.collusion.market import pass_through
 from sim.metrics.statistics.distances import entropy
 from sim.metrics.statistics.given import ROUNDED, alike, numbers, whole
 from sim.metrics.statistics.permutation import DRAWS, Test, p_value, stratified
+
+Bidder = TypeVar("Bidder", bound=Hashable)
 
 
 def bid_cv(bids: Sequence[float]) -> float | None:
@@ -50,8 +53,8 @@ def bid_spread(bids: Sequence[float]) -> float | None:
 
 
 def subset_screens(
-    bids: Mapping[Hashable, float], screen: Callable[[Sequence[float]], float | None], size: int = 3
-) -> dict[frozenset[Hashable], float]:
+    bids: Mapping[Bidder, float], screen: Callable[[Sequence[float]], float | None], size: int = 3
+) -> dict[frozenset[Bidder], float]:
     """A screen of every so many bidders of a tender, which a cartel of some of them needs; those without one are left
     out (Wallimann, Imhof and Huber 2022)."""
     size = whole("size", size, 2)

@@ -141,8 +141,8 @@ def _told(
         return Measurement(value=None, flags=("too few acts or seats",), **shared)
     seats = np.array([units.index(acts.units[place]) for place in kept])
     given = _given([acts.states[place] for place in kept])
-    looks = {name: _coded(each) for name, each in looked_at([acts.what[place] for place in kept]).items()}
-    kinds = _coded([types[unit] for unit in units])
+    looks = {name: coded(each) for name, each in looked_at([acts.what[place] for place in kept]).items()}
+    kinds = coded([types[unit] for unit in units])
 
     fixed = {
         (name, place): (look, states, *_surprise(_paired(states, look)), *_surprise(states))
@@ -174,10 +174,10 @@ def _given(states: Sequence[tuple[Hashable, Hashable]]) -> list[np.ndarray]:
     """Rounds; and rounds with the moves before them, as far as these came often enough."""
     often = Counter(states)
     fine = [state if often[state] >= FEWEST else state[:1] for state in states]
-    return [_coded([state[0] for state in states]), _coded(fine)]
+    return [coded([state[0] for state in states]), coded(fine)]
 
 
-def _coded(values: Sequence[Hashable]) -> np.ndarray:
+def coded(values: Sequence[Hashable]) -> np.ndarray:
     """Values as numbers from 0, in order of their first appearance."""
     codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
     return np.array([codes[value] for value in values], dtype=np.int64)

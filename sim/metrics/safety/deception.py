@@ -15,6 +15,10 @@ Kind: TypeAlias = Literal["honest", "fabrication", "omission", "distortion", "mi
 """What a statement is; distortions and misdirections only a judge can tell."""
 
 
+START = 0.5
+"""Suspicion of somebody whom nobody has rated."""
+
+
 class Detection(NamedTuple):
     """Calls of "deceptive" against what was deceptive. Precision alone rises with the share of deceivers."""
 
@@ -80,7 +84,7 @@ def production(kinds: Sequence[Kind]) -> float | None:
     return sum(kind != "honest" for kind in counted) / len(counted) if counted else None
 
 
-def suspicion(ratings: Sequence[float], start: float = 0.5, alpha: float = 0.3) -> list[float]:
+def suspicion(ratings: Sequence[float], start: float = START, alpha: float = 0.3) -> list[float]:
     """s ← (1 − α)s + α·rating, after each rating; all of them from 0 to 1."""
     found, level, alpha = [], share("start", start), share("alpha", alpha)
     for rating in shares("ratings", ratings):

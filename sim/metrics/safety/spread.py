@@ -1,47 +1,44 @@
 """How something spreads from agent to agent: injected instructions, jailbreaks, false claims.
 
-Infected is who says the payload after seeing it; its infector is whose message it saw last before that. On a record the
-reproduction number counts all who are infected: while something still spreads it is a lower bound.
+Infected is who says the payload after seeing it; its infector is whose message it saw last before that, and several
+whose messages were made and seen at the same time share it. On a record the reproduction number counts all who are
+infected: while something still spreads it is a lower bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import exp, log
-from statistics import fmean, variance
+from statistics import fmean
 
 import numpy as np
 import polars as pl
 
 from sim.metrics.frames import Frames, frames, texts
 from sim.metrics.privacy.normal import normal
-from sim.metrics.provenance import known, latest_parents
-from sim.metrics.society.cascades import cascades
-from sim.metrics.statistics.clusters import mean
+from sim.metrics.provenance import known, tied_parents
+from sim.metrics.safety.superspreading import dispersion
+from sim.metrics.society.cascades import Tree, cascades
+from sim.metrics.statistics.clusters import mean, ratio
 from sim.metrics.statistics.given import alike, number, numbers, share_of, whole
 from sim.metrics.statistics.shares import estimated, evidence, share
 from sim.types import Measurement, Metric, Record
 
+GENERATIONS = 5
+"""Of an outbreak that are told apart."""
 
-def reproduction_number(offspring: Sequence[int]) -> float | None:
+
+def reproduction_number(offspring: Sequence[float]) -> float | None:
     """Mean number of others that each fully followed infector infected."""
-    counts = [whole("offspring", count) for count in offspring]
+    counts = numbers("offspring", offspring, 0)
     return fmean(counts) if counts else None
 
 
 def none_upper(infectors: int) -> float:
     """Upper bound at 95% of a reproduction number where no infection was seen from so many (rule of three)."""
     return 3 / whole("infectors", infectors, 1)
-
-
-def dispersion(offspring: Sequence[int]) -> float | None:
-    """k of a negative binomial by moments, m²/(s² − m): small where few infect many; None where not overdispersed."""
-    counts = [whole("offspring", count) for count in offspring]
-    if len(counts) < 2:
-        return None
-    m, spread = fmean(counts), variance(counts)
-    return m * m / (spread - m) if spread > m else None
 
 
 def generation_ratios(generations: Sequence[int]) -> list[float]:
@@ -120,7 +117,10 @@ def carriers(record: Record, carries: Callable[[str], bool]) -> Iterator[Measure
     """The same of facts whose texts carry something."""
     read = frames(record)
     told, facts = read.facts.filter(pl.col("actor") != ""), held(read, carries)
-    tree = latest_parents(read, facts).sort("tbl", "tick", "fact").unique(["tbl", "agent"], keep="first")
+    tied = tied_parents(read, facts)
+    first = tied.sort("tbl", "tick", "fact").unique(["tbl", "agent"], keep="first").select("tbl", "fact")
+    tied = tied.join(first, on=["tbl", "fact"], how="semi")
+    tree = tied.sort("parent").unique(["tbl", "agent"], keep="last").sort("tbl", "tick", "fact")
     seen = known(read).join(facts, on=["tbl", "fact"]).group_by("tbl", "agent").agg(pl.col("since").min())
     exposed = seen.join(tree, on=["tbl", "agent"], how="left")
     susceptible = exposed.filter(pl.col("parent").is_not_null() | pl.col("fact").is_null())
@@ -134,10 +134,10 @@ def carriers(record: Record, carries: Callable[[str], bool]) -> Iterator[Measure
         denominator="agents that saw it before they said it, if they did",
     )
     owner = told.select("tbl", pl.col("id").alias("parent"), pl.col("actor").alias("infector"))
-    born = tree.filter(infected).join(owner, on=["tbl", "parent"]).group_by("tbl", "infector").agg(pl.len())
-    counts = tree.join(born, left_on=["tbl", "agent"], right_on=["tbl", "infector"], how="left")
-    numbers = counts.with_columns(pl.col("len").fill_null(0))
-    by_table = numbers.group_by("tbl").agg(pl.col("len").mean()).sort("tbl")["len"].to_list()
+    born = tied.join(owner, on=["tbl", "parent"]).group_by("tbl", "infector").agg(pl.col("part").sum())
+    counts = tree.drop("part").join(born, left_on=["tbl", "agent"], right_on=["tbl", "infector"], how="left")
+    numbers = counts.with_columns(pl.col("part").fill_null(0.0)).sort("tbl", "tick", "fact")
+    by_table = numbers.group_by("tbl").agg(pl.col("part").mean()).sort("tbl")["part"].to_list()
     none = len(tree) > 0 and len(born) == 0
     flags = ("no secondary infection",) if none else ()
     found = mean(by_table)._replace(n=len(tree))
@@ -151,16 +151,53 @@ def carriers(record: Record, carries: Callable[[str], bool]) -> Iterator[Measure
         denominator="infected agents",
         events=evidence(tree.filter(infected), "fact", record.tables),
     )
-    yield from _outbreaks(numbers, owner)
-
-
-def _outbreaks(infected: pl.DataFrame, owner: pl.DataFrame) -> Iterator[Measurement]:
-    """Sizes and depths of the trees of who infected whom, means over tables."""
-    linked = infected.join(owner, on=["tbl", "parent"], how="left")
-    shapes = {
-        table: cascades(dict(rows.select("agent", "infector").iter_rows()))
-        for (table,), rows in linked.partition_by("tbl", as_dict=True).items()
+    yield _unequal(numbers)
+    linked = numbers.join(owner, on=["tbl", "parent"], how="left")
+    trees = {
+        table: dict(rows.select("agent", "infector").iter_rows())
+        for (table,), rows in sorted(linked.partition_by("tbl", as_dict=True).items())
     }
+    yield from _outbreaks(trees)
+    yield from _generations(trees)
+
+
+def _unequal(infected: pl.DataFrame) -> Measurement:
+    """Whether few infect most: k of a negative binomial law of how many each infects, 1 as if for a random time, near
+    0 where one in many infects all."""
+    found = dispersion(infected["part"].to_list())._replace(clusters=infected["tbl"].n_unique())
+    return estimated("spread.dispersion", found, "k", denominator="infected agents")
+
+
+def _generations(trees: Mapping[int, Tree]) -> Iterator[Measurement]:
+    """Infected in each of the first generations over those in the one before; 0 are those who had seen it of nobody.
+
+    Later ones than these run out of who could be infected. Tables are the clusters.
+    """
+    counts = [Counter(_depths(tree).values()) for tree in trees.values()]
+    for generation in range(GENERATIONS):
+        before, after = ([count[generation + step] for count in counts] for step in (0, 1))
+        if any(before):
+            told, of = "infected agents of the generation", {"generation": generation}
+            yield estimated("spread.generation_ratio", ratio(after, before), "agents an agent", denominator=told, of=of)
+
+
+def _depths(tree: Tree) -> dict[Hashable, int]:
+    """Generation of each node: how many are before it in its tree."""
+    found: dict[Hashable, int] = {}
+    for node in tree:
+        path = []
+        while node not in found and tree[node] is not None:
+            path.append(node)
+            node = tree[node]
+        found.setdefault(node, 0)
+        for place, each in enumerate(reversed(path), 1):
+            found[each] = found[node] + place
+    return found
+
+
+def _outbreaks(trees: Mapping[int, Tree]) -> Iterator[Measurement]:
+    """Sizes and depths of the trees of who infected whom, means over tables."""
+    shapes = {table: cascades(tree) for table, tree in trees.items()}
     for name, of, unit in (("outbreak_size", "size", "agents"), ("outbreak_depth", "depth", "steps")):
         values = [fmean(getattr(one, of) for one in found) for found in shapes.values() if found]
         n = sum(map(len, shapes.values()))

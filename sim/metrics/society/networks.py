@@ -13,6 +13,7 @@ import polars as pl
 from sim.metrics.frames import frames
 from sim.metrics.provenance import flows
 from sim.metrics.statistics.clusters import mean
+from sim.metrics.statistics.partitions import STARTS, consensus
 from sim.metrics.statistics.permutation import p_value
 from sim.metrics.statistics.shares import by, estimated
 from sim.types import Measurement, Record
@@ -71,22 +72,25 @@ def modularity(edges: Sequence[Edge], groups: Sequence[Set[Hashable]]) -> float 
     return float(nx.community.modularity(graph, groups))
 
 
-def communities(edges: Sequence[Edge], restarts: int = 20, n_perm: int = REWIRED, seed: int = 0) -> Communities | None:
-    """The best of several Louvain partitions, against graphs rewired with the same degrees.
+def communities(
+    edges: Sequence[Edge], restarts: int = STARTS, n_perm: int = REWIRED, seed: int = 0
+) -> Communities | None:
+    """What several Louvain partitions agree on; one search of the graph against one of each rewired with its degrees.
 
     p is at least 1/(n_perm + 1); more draws than by default take time, as rewiring and dividing a graph does.
     """
     graph = _graph(edges)
     if not graph.number_of_edges():
         return None
-    best, groups = _louvain(graph, restarts, seed)
+    agreed, groups = consensus(graph, restarts, seed)
+    once, _ = consensus(graph, 1, seed)
     under_null = []
     for draw in range(n_perm):
         rewired = graph.copy()
         if graph.number_of_edges() > 1:
             _rewire(rewired, 5 * graph.number_of_edges(), seed + draw)
-        under_null.append(_louvain(rewired, 1, seed)[0])
-    return Communities(tuple(frozenset(group) for group in groups), best, p_value(best, under_null))
+        under_null.append(consensus(rewired, 1, seed)[0])
+    return Communities(tuple(frozenset(group) for group in groups), agreed, p_value(once, under_null))
 
 
 def pair_f1(found: Sequence[Set[Hashable]], truth: Sequence[Set[Hashable]]) -> float | None:
@@ -162,11 +166,6 @@ def _graph(edges: Sequence[Edge]) -> Any:
     graph = nx.Graph()
     graph.add_edges_from(sorted(((a, b) for a, b in edges if a != b), key=repr))
     return graph
-
-
-def _louvain(graph: Any, restarts: int, seed: int) -> tuple[float, list[set[Hashable]]]:
-    tried = [nx.community.louvain_communities(graph, seed=seed + turn) for turn in range(restarts)]
-    return max(((nx.community.modularity(graph, groups), groups) for groups in tried), key=lambda one: one[0])
 
 
 def _rewire(graph: Any, swaps: int, seed: int) -> None:
