@@ -164,7 +164,8 @@ def _calm(before: pl.DataFrame, after: pl.DataFrame) -> float | None:
 
 
 def _sold(rows: pl.DataFrame) -> list[float]:
-    return rows.filter(pl.col("seller") != "").group_by("seller").agg(pl.col("quantity").sum())["quantity"].to_list()
+    sold = rows.filter(pl.col("seller") != "").group_by("seller", maintain_order=True).agg(pl.col("quantity").sum())
+    return sold["quantity"].to_list()
 
 
 def _trades(record: Record) -> pl.DataFrame:

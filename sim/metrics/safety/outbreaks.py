@@ -50,7 +50,7 @@ def course(record: Record, carries: Callable[[str], bool], planted: Collection[t
     caught = spells.filter("y").select("tbl", "agent", pl.col("seq").alias("since"))
     after, kept = _kept(read, facts, caught)
     contacts = _contacts(read, by_plan) * _share(read, facts, kept)
-    return Course(list(rows.select("dose", "y").iter_rows()), int((~after["has"]).sum()), len(after), contacts)
+    return Course(sorted(rows.select("dose", "y").iter_rows()), int((~after["has"]).sum()), len(after), contacts)
 
 
 def rates(
