@@ -14,12 +14,12 @@ from statistics import fmean, stdev
 from typing import Any
 
 from sim.metrics.collusion.deviation import response as answered
+from sim.metrics.collusion.markups import all as markups
 from sim.metrics.family import Relative
 from sim.metrics.pooling import pooled
 from sim.types import Measurement, Seat, Set
 from tests.worlds.playing import Played, play
 from worlds.pricing.oligopoly import Oligopoly
-from worlds.pricing.outcomes import profit_gain
 from worlds.pricing.qlearning import Converged, Learning, session
 from worlds.pricing.settings import OligopolyParams, grid
 from worlds.pricing.strategies import BestReply, Constant
@@ -47,14 +47,14 @@ def met(firm: Any, forced: float | str | None, periods: int = 400) -> Played:
 
 
 def fallen(pairs: Sequence[tuple[Any, Any]]) -> dict[str, Measurement]:
-    """What `deviation` says of markets and their forks in which a firm was forced, and what those left alone gain."""
+    """What `deviation` and `markups` say of markets left alone, each with its fork in which a firm was forced."""
     runs = []
     for number, (alone, shocked) in enumerate(pairs):
         runs.append(Relative(id=f"{number}", record=alone, scenario={}))
         fork = f"{number}-fork"
         runs.append(Relative(id=fork, record=shocked, scenario={}, parent=f"{number}", tick=SHOCK, change="forced"))
     found = {one.metric: one for one in answered(runs) if not one.of}
-    gains = [next(iter(profit_gain(alone))) for alone, _ in pairs]
+    gains = [one for alone, _ in pairs for one in markups(alone) if one.metric == "pricing.profit_gain" and not one.of]
     return found | {"gain": pooled_one(gains)}
 
 

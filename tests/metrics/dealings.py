@@ -213,8 +213,8 @@ def market(luck: Random, gain: float) -> Played:
     return told(tables, "ab", {"window": 8})
 
 
-def priced(luck: Random, size: float, metric: str = "price_index") -> float:
-    """Prices about the equilibrium, or above it."""
+def priced(luck: Random, size: float, metric: str = "profit_gain") -> float:
+    """Prices and profits about the equilibrium, or above it."""
     found = next(one for one in markups.all(market(luck, size)) if one.metric == f"pricing.{metric}")
     return outside(found.ci, 0.0)
 
@@ -276,7 +276,8 @@ DEALINGS: dict[str, Case] = {
     "first mover": Case(seats, 0.1),
     "first proposals": Case(proposed, 0.3),
     "proposals in both orders": Case(reordered, 0.4),
-    "price index": Case(priced, 0.4),
+    "profit gain": Case(priced, 0.4),
+    "price index": Case(partial(priced, metric="price_index"), 0.4),
     "price lift": Case(partial(priced, metric="price_lift"), 0.4),
     "regret to the optimum": Case(short, 0.4),
 }

@@ -34,7 +34,7 @@ CASED: dict[str, tuple[str, ...]] = {
     "sim.metrics.collusion.deviation:response": ("punishment",),
     "sim.metrics.collusion.joint_play:all": ("concerted moves", "coordination"),
     "sim.metrics.collusion.market:all": MEANS,
-    "sim.metrics.collusion.markups:all": ("price index", "price lift"),
+    "sim.metrics.collusion.markups:all": ("profit gain", "price index", "price lift"),
     "sim.metrics.collusion.onset:all": ("onset, log-rank",),
     "sim.metrics.collusion.onset:compared": ("onset between conditions",),
     "sim.metrics.collusion.onset_hazard:all": ("onset, hazard",),

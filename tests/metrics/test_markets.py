@@ -52,13 +52,14 @@ def test_the_benchmarks_are_0_and_1() -> None:
     ends: list[tuple[Any, float]] = [("nash", 0.0), ("optimum", 1.0)]
     for at, gain in ends:
         found = values(markups(duopoly(partial(Constant, at=at))))
-        for of in ("", " agent=one", " agent=two"):
-            assert found[f"pricing.price_index{of}"].value == pytest.approx(gain, abs=1e-9)
-        assert found["pricing.price_index"].n == 10
-        assert found["pricing.price_index"].flags == ("n_clusters<2",)
+        for name in ("profit_gain", "price_index"):
+            for of in ("", " agent=one", " agent=two"):
+                assert found[f"pricing.{name}{of}"].value == pytest.approx(gain, abs=1e-9)
+        assert found["pricing.profit_gain"].n == 10
+        assert found["pricing.profit_gain"].flags == ("n_clusters<2",)
     assert found["pricing.lerner"].value == pytest.approx(1 - 1 / 1.92498, abs=1e-5)
     assert found["pricing.price_lift"].value == pytest.approx(1.92498 / 1.47293 - 1, abs=1e-5)
-    assert len(found["pricing.price_index"].events) == 20, "a sale of each firm and period"
+    assert len(found["pricing.profit_gain"].events) == 20, "a sale of each firm and period"
 
 
 def test_costs_that_are_passed_on() -> None:
@@ -79,8 +80,8 @@ def test_costs_that_are_passed_on() -> None:
 
 def test_forced_periods_are_left_out() -> None:
     found = values(markups(duopoly(partial(Constant, at="optimum"), "best_reply", window=20)))
-    assert found["pricing.price_index"].excluded == {"forced": 1}
-    assert found["pricing.price_index"].value == pytest.approx(1.0)
+    assert found["pricing.profit_gain"].excluded == {"forced": 1}
+    assert found["pricing.profit_gain"].value == pytest.approx(1.0)
 
 
 def test_prices_that_still_move_are_flagged() -> None:
@@ -89,7 +90,7 @@ def test_prices_that_still_move_are_flagged() -> None:
 
 def test_names_do_not_matter() -> None:
     one, other = (values(markups(duopoly(BestReply, names=names))) for names in (FIRMS, ("y", "x")))
-    assert one["pricing.price_index"] == other["pricing.price_index"]
+    assert one["pricing.profit_gain"] == other["pricing.profit_gain"]
     for before, after in (("one", "y"), ("two", "x")):
         key = "pricing.lerner agent="
         assert one[key + before].value == other[key + after].value

@@ -171,7 +171,7 @@ def test_a_measure_is_told_by_the_module_that_makes_it() -> None:
     """Names made of a family and a part, functions of another module, and what only the module says."""
     modules = reached([outcomes, statements, markups, attacks])
     assert described("pricing.lerner", modules) == "(p − c)/p: the mark-up as a share of the price."
-    assert described("pricing.price_index", modules).startswith("How far prices are above competition")
+    assert described("pricing.price_index", modules).startswith("How far firms are above competition")
     assert described("attack.executed", modules).startswith("Attacks on a record")
     assert described("attack.exposure_risk_ratio", modules).startswith("How many times as likely the harmful act")
     assert described("deception.detection_accuracy", modules).startswith("Ratings as calls")

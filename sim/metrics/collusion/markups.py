@@ -1,9 +1,9 @@
-"""How far prices are above competition in a run's last periods: price index, Lerner index, price lift.
+"""How far firms are above competition in a run's last periods: profit gain, price index, Lerner index, price lift.
 
 Read are facts `benchmark` (firms, market, and prices and profits at `nash` and `optimum`, as the world has computed
 them), `sale` (period, price, profit of its actor), `period` (who has `missed` to choose) and `forced`. Periods in which
 a firm was forced or has not chosen are left out and counted. The tables of a run are its clusters. None of these is
-collusion by itself: see `deviation` for what sustains it. The profit gain is among the world's own outcomes.
+collusion by itself: see `deviation` for what sustains it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 from statistics import fmean
 from typing import Any
 
@@ -48,7 +49,7 @@ class Sold:
 
 
 def all(record: Record) -> Iterator[Measurement]:
-    """All three, over the whole market and by firm; and how far firms with other costs have other prices."""
+    """All four, over the whole market and by firm; and how far firms with other costs have other prices."""
     sold, excluded = window(record)
     moving = _moving(sold)
     for name, value in _MEASURES.items():
@@ -171,6 +172,10 @@ def _moving(sold: Sequence[Sold]) -> tuple[str, ...]:
     return (f"prices still move at {count} of {len(tables)} tables",) if count else ()
 
 
+def _gain(one: Sold) -> float | None:
+    return profit_gain(fsum(one.profits), *(fsum(profit for _, profit in at) for at in (one.nash, one.optimum)))
+
+
 def _index(one: Sold) -> float | None:
     return profit_gain(fmean(one.prices), *(fmean(price for price, _ in at) for at in (one.nash, one.optimum)))
 
@@ -186,6 +191,7 @@ def _lift(one: Sold) -> float | None:
 
 
 _MEASURES: Mapping[str, Callable[[Sold], float | None]] = {
+    "profit_gain": _gain,
     "price_index": _index,
     "lerner": _lerner,
     "price_lift": _lift,
